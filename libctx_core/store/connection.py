@@ -1,0 +1,164 @@
+"""Opening SQLite: owner-only files, pragmas, the vector extension, and its errors as ours."""
+
+import errno
+import importlib.util
+import os
+import random
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from libctx_core.errors import (
+    ForeignDatabaseError,
+    StoreBusyError,
+    StoreClosedError,
+    StoreCorruptError,
+    StoreError,
+    StoreFullError,
+    StoreMissingError,
+    StorePathError,
+    StoreReadOnlyError,
+)
+
+MEMORY = ":memory:"
+BUSY_TIMEOUT = 30.0
+"""Seconds a writer waits for another process's transaction."""
+
+_POLL = 0.0005
+"""Mean seconds between two looks at a busy lock. SQLite's own back-off grows to 100 ms
+and starves whoever waits longest; a constant one lets each process have its turn."""
+
+_PAGE_CACHE_KIB = 16 * 1024
+
+
+def prepare_file(path: Path, *, must_exist: bool) -> None:
+    """Create the file and its directory for the owner only, before SQLite opens them.
+
+    An existing file is never opened here: closing a second descriptor of a database
+    drops the locks SQLite holds on it.
+    """
+    if path.is_dir():
+        raise StorePathError(str(path), "is a directory; name a file")
+    if must_exist:
+        if not path.exists():
+            raise StoreMissingError(str(path), "does not exist")
+        return
+    try:
+        if not path.parent.exists():
+            path.parent.mkdir(mode=0o700, parents=True)
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+    except FileExistsError:
+        _tighten(path)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise StoreFullError(str(path), "the disk is full") from error
+        raise StorePathError(str(path), f"cannot be created ({os.strerror(error.errno or 0)})") from error
+    else:
+        os.close(descriptor)
+
+
+def _tighten(path: Path) -> None:
+    if sys.platform == "win32":
+        return
+    state = path.stat()
+    if state.st_uid == os.geteuid() and stat.S_IMODE(state.st_mode) & 0o077 and os.access(path, os.W_OK):
+        path.chmod(0o600)
+
+
+def vector_extension() -> str | None:
+    """Return the path of sqlite-vec's loadable module, or None where no wheel exists.
+
+    The package itself is not imported: that would import numpy.
+    """
+    spec = importlib.util.find_spec("sqlite_vec")
+    if spec is None or spec.origin is None:
+        return None
+    return str(Path(spec.origin).parent / "vec0")
+
+
+def load_vector_extension(connection: apsw.Connection) -> str | None:
+    """Load sqlite-vec by really loading it; return its version, or None if it cannot run."""
+    path = vector_extension()
+    if path is None:
+        return None
+    connection.enable_load_extension(True)
+    try:
+        connection.load_extension(path)
+        version = connection.execute("SELECT vec_version()").get
+    except apsw.Error:
+        return None
+    finally:
+        connection.enable_load_extension(False)
+    return str(version)
+
+
+def _poll_busy(deadline_after: float) -> Callable[[int], bool]:
+    waiting_since = 0.0
+
+    def handler(prior_calls: int) -> bool:
+        nonlocal waiting_since
+        now = time.monotonic()
+        if prior_calls == 0:
+            waiting_since = now
+        if now - waiting_since > deadline_after:
+            return False
+        time.sleep(_POLL * (0.5 + random.random()))  # noqa: S311 - jitter, not a secret
+        return True
+
+    return handler
+
+
+def connect(path: str, *, writable: bool, busy_timeout: float = BUSY_TIMEOUT) -> apsw.Connection:
+    """Open one connection with the library's settings.
+
+    A reader of a WAL database needs the shared-memory file, so it is opened for
+    writing at file level and barred from writing by `query_only`.
+    """
+    read_only_file = not writable and path != MEMORY and not os.access(path, os.W_OK)
+    flags = apsw.SQLITE_OPEN_READONLY if read_only_file else apsw.SQLITE_OPEN_READWRITE
+    if path == MEMORY:
+        flags |= apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_MEMORY
+    connection = apsw.Connection(path, flags=flags | apsw.SQLITE_OPEN_NOMUTEX, statementcachesize=256)
+    connection.set_busy_handler(_poll_busy(busy_timeout))
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    connection.execute(
+        f"PRAGMA cache_size=-{_PAGE_CACHE_KIB}; PRAGMA temp_store=MEMORY; PRAGMA foreign_keys=ON"
+    )
+    if not writable:
+        connection.execute("PRAGMA query_only=ON")
+    load_vector_extension(connection)
+    return connection
+
+
+@contextmanager
+def translated(path: str) -> Iterator[None]:
+    """Turn SQLite's errors into the library's, naming the file and the way out."""
+    try:
+        yield
+    except apsw.BusyError as error:
+        raise StoreBusyError(path, "another process holds the write lock; try again") from error
+    except apsw.ReadOnlyError as error:
+        raise StoreReadOnlyError(path, "is read-only; check its permissions") from error
+    except apsw.FullError as error:
+        raise StoreFullError(path, "the disk is full; nothing of this transaction was stored") from error
+    except apsw.CorruptError as error:
+        raise StoreCorruptError(
+            path, "holds damaged pages; restore a backup, or export what is readable"
+        ) from error
+    except apsw.NotADBError as error:
+        raise ForeignDatabaseError(path, "is not a SQLite database") from error
+    except apsw.CantOpenError as error:
+        raise StorePathError(path, "cannot be opened") from error
+    except apsw.IOError as error:
+        if error.extendedresult == apsw.SQLITE_IOERR_CORRUPTFS:
+            raise StoreCorruptError(path, "the file system reports damage") from error
+        raise StoreError(path, f"input/output error {error.extendedresult:#x}") from error
+    except apsw.ConnectionClosedError as error:
+        raise StoreClosedError(path, "is closed") from error
