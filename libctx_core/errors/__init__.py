@@ -4,7 +4,8 @@
 LibctxError
 ├── InvalidInputError (ValueError)
 │   ├── BlankContentError · InvalidTextError · UnknownRoleError
-│   └── InvalidIdentifierError · InvalidBudgetError
+│   ├── InvalidIdentifierError · InvalidBudgetError
+│   └── InvalidMetadataError
 ├── OptionalDependencyError (ImportError)
 ├── EventConflictError (ValueError) · EventNotFoundError (LookupError)
 ├── ThreadNotFoundError (LookupError) · RecordNotFoundError (LookupError)
@@ -15,11 +16,24 @@ LibctxError
 │   ├── StoreReadOnlyError (PermissionError) · StoreFullError (OSError)
 │   └── StoreBusyError (TimeoutError) · StoreClosedError
 ├── EmbeddingDimensionError (ValueError) · EmbeddingProfileError (ValueError)
+├── ContextAccessDenied (PermissionError) · AdminTokenError (PermissionError)
+├── ScopeActiveError · ScopeLeakError · ResourceExistsError · MetadataCapabilityError (RuntimeError)
+├── ScopeForgeryError (TypeError)
 └── PluginError (RuntimeError)
     └── PluginConflictError (ValueError) · PluginNotFoundError (LookupError)
 ```
 """
 
+from libctx_core.errors.access import (
+    AdminTokenError,
+    ContextAccessDenied,
+    InvalidMetadataError,
+    MetadataCapabilityError,
+    ResourceExistsError,
+    ScopeActiveError,
+    ScopeForgeryError,
+    ScopeLeakError,
+)
 from libctx_core.errors.base import (
     BlankContentError,
     InvalidBudgetError,
@@ -57,7 +71,9 @@ from libctx_core.errors.store import (
 )
 
 __all__ = [
+    "AdminTokenError",
     "BlankContentError",
+    "ContextAccessDenied",
     "EmbeddingDimensionError",
     "EmbeddingProfileError",
     "EventConflictError",
@@ -67,14 +83,20 @@ __all__ = [
     "InvalidBudgetError",
     "InvalidIdentifierError",
     "InvalidInputError",
+    "InvalidMetadataError",
     "InvalidTextError",
     "LibctxError",
+    "MetadataCapabilityError",
     "NewerSchemaError",
     "OptionalDependencyError",
     "PluginConflictError",
     "PluginError",
     "PluginNotFoundError",
     "RecordNotFoundError",
+    "ResourceExistsError",
+    "ScopeActiveError",
+    "ScopeForgeryError",
+    "ScopeLeakError",
     "StoreBusyError",
     "StoreClosedError",
     "StoreCorruptError",

@@ -128,9 +128,7 @@ def connect(path: str, *, writable: bool, busy_timeout: float = BUSY_TIMEOUT) ->
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-    connection.execute(
-        f"PRAGMA cache_size=-{_PAGE_CACHE_KIB}; PRAGMA temp_store=MEMORY; PRAGMA foreign_keys=ON"
-    )
+    connection.execute(f"PRAGMA cache_size=-{_PAGE_CACHE_KIB}; PRAGMA temp_store=MEMORY; PRAGMA foreign_keys=ON")
     if not writable:
         connection.execute("PRAGMA query_only=ON")
     load_vector_extension(connection)
@@ -149,16 +147,12 @@ def translated(path: str) -> Iterator[None]:
     except apsw.FullError as error:
         raise StoreFullError(path, "the disk is full; nothing of this transaction was stored") from error
     except apsw.CorruptError as error:
-        raise StoreCorruptError(
-            path, "holds damaged pages; restore a backup, or export what is readable"
-        ) from error
+        raise StoreCorruptError(path, "holds damaged pages; restore a backup, or export what is readable") from error
     except apsw.NotADBError as error:
         raise ForeignDatabaseError(path, "is not a SQLite database") from error
     except apsw.CantOpenError as error:
         raise StorePathError(path, "cannot be opened") from error
     except apsw.IOError as error:
-        if error.extendedresult == apsw.SQLITE_IOERR_CORRUPTFS:
-            raise StoreCorruptError(path, "the file system reports damage") from error
-        raise StoreError(path, f"input/output error {error.extendedresult:#x}") from error
+        raise StoreError(path, "input/output error; check the disk and its file system") from error
     except apsw.ConnectionClosedError as error:
         raise StoreClosedError(path, "is closed") from error

@@ -81,9 +81,7 @@ class Database:
         tables = self._writer.execute("SELECT count(*) FROM sqlite_schema").get
         if application != APPLICATION_ID and (tables or self.read_only):
             self._writer.close()
-            raise ForeignDatabaseError(
-                self.path, "is a SQLite database of another application; name another file"
-            )
+            raise ForeignDatabaseError(self.path, "is a SQLite database of another application; name another file")
         if self.read_only:
             return
         if not self.in_memory:
@@ -229,14 +227,11 @@ class Database:
                 return
 
     def _commit_group(self, group: list["_Job"]) -> None:
-        finished: list[_Job] = []
         try:
             with translated(self.path):
                 self._begin(full=any(job.full for job in group))
                 try:
-                    for job in group:
-                        if self._run_in_savepoint(job):
-                            finished.append(job)
+                    finished = [job for job in group if self._run_in_savepoint(job)]
                     self._writer.execute("COMMIT")
                 except BaseException:
                     self._roll_back()

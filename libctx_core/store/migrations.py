@@ -9,9 +9,7 @@ from libctx_core.errors import NewerSchemaError, StoreReadOnlyError
 APPLICATION_ID = 0x4C435458
 """ASCII ``LCTX`` in the database header: how a library file is told from any other."""
 
-_LEDGER = (
-    "CREATE TABLE IF NOT EXISTS schema_component(name TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT"
-)
+_LEDGER = "CREATE TABLE IF NOT EXISTS schema_component(name TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +52,7 @@ def migrate(connection: apsw.Connection, component: Component, path: str, *, rea
     if found == target:
         return
     if read_only:
-        raise StoreReadOnlyError(
-            path, f"its schema part {component.name!r} must be upgraded, which needs write access"
-        )
+        raise StoreReadOnlyError(path, f"its schema part {component.name!r} must be upgraded, which needs write access")
     while found < target:
         connection.execute("BEGIN IMMEDIATE")
         try:

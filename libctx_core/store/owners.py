@@ -118,6 +118,4 @@ def get_or_create_owner(
     connection: apsw.Connection, kind: str, collection: str, key: str, *, user: str | None = None
 ) -> OwnerRow:
     """Return the owner, creating it unenrolled where it is missing."""
-    return find_owner(connection, kind, collection, key) or create_owner(
-        connection, kind, collection, key, user=user
-    )
+    return find_owner(connection, kind, collection, key) or create_owner(connection, kind, collection, key, user=user)
