@@ -6,7 +6,7 @@ LibctxError
 │   ├── BlankContentError · InvalidTextError · UnknownRoleError
 │   ├── InvalidIdentifierError · InvalidBudgetError
 │   └── InvalidMetadataError
-├── OptionalDependencyError (ImportError)
+├── OptionalDependencyError (ImportError) · PackageDataError (RuntimeError)
 ├── EventConflictError (ValueError) · EventNotFoundError (LookupError)
 ├── ThreadNotFoundError (LookupError) · RecordNotFoundError (LookupError)
 ├── TurnTooLargeError (ValueError) · FreshnessTimeout (TimeoutError)
@@ -44,6 +44,7 @@ from libctx_core.errors.base import (
     OptionalDependencyError,
     UnknownRoleError,
 )
+from libctx_core.errors.data import PackageDataError
 from libctx_core.errors.events import (
     EventConflictError,
     EventNotFoundError,
@@ -89,6 +90,7 @@ __all__ = [
     "MetadataCapabilityError",
     "NewerSchemaError",
     "OptionalDependencyError",
+    "PackageDataError",
     "PluginConflictError",
     "PluginError",
     "PluginNotFoundError",
