@@ -1,0 +1,396 @@
+"""The event log: what a thread's rows look like, and every statement that touches them."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import apsw
+
+from libctx_core.errors import EventConflictError, EventNotFoundError
+from libctx_core.models import Block, ContextEvent, Role
+
+_COLUMNS = (
+    "uid, sequence, event_id, role, content, is_blocks, metadata, importance, protected, tokens, counter,"
+    " running_total, created_at, speaker, occurred_at, turn_id, reply_to, parent_event_id, label, native,"
+    " redacted, repaired, branch, revision"
+)
+_SELECT = f"SELECT {_COLUMNS} FROM event "  # noqa: S608 - constant columns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventDraft:
+    """An event ready to be stored: checked, sanitised and counted.
+
+    Attributes:
+        event_id: The caller's id, or a fresh one.
+        fresh: Whether the id was made here, so that no stored event can hold it.
+        identity: Digest of role and content; equal digests mean the same event.
+        content: Stored form of the content.
+        is_blocks: Whether `content` is a JSON list of blocks.
+        metadata: Canonical JSON, or None.
+        tokens: Tokens of its message under `counter`.
+    """
+
+    event_id: str
+    fresh: bool
+    identity: bytes
+    role: Role
+    content: str
+    is_blocks: bool
+    metadata: str | None
+    importance: float
+    protected: bool
+    tokens: int
+    counter: str
+    created_at: float
+    speaker: str | None = None
+    occurred_at: float | None = None
+    turn_id: str | None = None
+    reply_to: str | None = None
+    parent_event_id: str | None = None
+    label: str | None = None
+    native: str | None = None
+    repaired: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadHead:
+    """The mutable row of a thread.
+
+    Attributes:
+        owner: Owner id, which is the thread's id.
+        last_sequence: Sequence of the newest event, 0 for none.
+        running_total: Tokens of all events, each counted when it was stored.
+        revision: Grows whenever a stored event changes (amended, redacted, protected, released).
+        branches: Number of forks.
+        tip_branch: Branch of the newest event.
+    """
+
+    owner: int
+    last_sequence: int
+    running_total: int
+    revision: int
+    branches: int
+    tip_branch: int
+
+
+def event_from_row(row: Sequence[object]) -> ContextEvent:
+    """Build the value from a row of the constant column list."""
+    (uid, sequence, event_id, role, content, is_blocks, metadata, importance, protected, tokens, counter,
+     running_total, created_at, speaker, occurred_at, turn_id, reply_to, parent, label, native,
+     redacted, repaired, branch, revision) = row  # fmt: skip
+    return ContextEvent(
+        event_id=event_id,  # type: ignore[arg-type]
+        uid=uid,  # type: ignore[arg-type]
+        sequence=sequence,  # type: ignore[arg-type]
+        role=role,  # type: ignore[arg-type]
+        content=json.loads(content) if is_blocks else content,  # type: ignore[arg-type]
+        metadata=None if metadata is None else json.loads(metadata),  # type: ignore[arg-type]
+        importance=importance,  # type: ignore[arg-type]
+        protected=bool(protected),
+        token_count=tokens,  # type: ignore[arg-type]
+        counter=counter,  # type: ignore[arg-type]
+        running_total=running_total,  # type: ignore[arg-type]
+        created_at=created_at,  # type: ignore[arg-type]
+        speaker=speaker,  # type: ignore[arg-type]
+        occurred_at=occurred_at,  # type: ignore[arg-type]
+        turn_id=turn_id,  # type: ignore[arg-type]
+        reply_to=reply_to,  # type: ignore[arg-type]
+        parent_event_id=parent,  # type: ignore[arg-type]
+        label=label,  # type: ignore[arg-type]
+        native=native,  # type: ignore[arg-type]
+        redacted=bool(redacted),
+        repaired=bool(repaired),
+        branch=branch,  # type: ignore[arg-type]
+        revision=revision,  # type: ignore[arg-type]
+    )
+
+
+def thread_head(connection: apsw.Connection, thread: int) -> ThreadHead | None:
+    """Return the thread's row, or None before its first event."""
+    for row in connection.execute(
+        "SELECT owner, last_sequence, running_total, revision, branches, tip_branch FROM thread WHERE owner = ?",
+        (thread,),
+    ):
+        return ThreadHead(*row)
+    return None
+
+
+def append(connection: apsw.Connection, thread: int, drafts: Iterable[EventDraft]) -> list[ContextEvent]:
+    """Store events, their outbox rows and the thread's new head; all or nothing.
+
+    An event id that is already stored with the same role and content returns the
+    stored event.
+
+    Raises:
+        EventConflictError: An id is stored with other content.
+        EventNotFoundError: A parent event does not exist.
+    """
+    head = thread_head(connection, thread)
+    if head is None:
+        connection.execute("INSERT INTO thread(owner, updated_at) VALUES(?, 0)", (thread,))
+        head = ThreadHead(thread, 0, 0, 0, 0, 0)
+    stored: list[ContextEvent] = []
+    first = head
+    for draft in drafts:
+        known = None if draft.fresh else _same_event(connection, thread, draft)
+        if known is not None:
+            stored.append(known)
+            continue
+        head, event = _insert(connection, head, draft)
+        stored.append(event)
+    if head is not first:
+        connection.execute(
+            "UPDATE thread SET last_sequence = ?, running_total = ?, branches = ?, tip_branch = ?, updated_at = ?"
+            " WHERE owner = ?",
+            (head.last_sequence, head.running_total, head.branches, head.tip_branch, stored[-1].created_at, thread),
+        )
+    return stored
+
+
+def _same_event(connection: apsw.Connection, thread: int, draft: EventDraft) -> ContextEvent | None:
+    for row in connection.execute(
+        _SELECT + "WHERE thread = ? AND event_id = ?", (thread, draft.event_id)
+    ):
+        event = event_from_row(row)
+        if event.redacted:
+            return event
+        identity = connection.execute("SELECT identity FROM event WHERE uid = ?", (event.uid,)).get
+        if event.role != draft.role:
+            raise EventConflictError(draft.event_id, event.role)
+        same_text = identity == draft.identity or _stored_content(connection, event.uid) == draft.content
+        same_metadata = draft.metadata is None or draft.metadata == _stored_metadata(connection, event.uid)
+        if not (same_text and same_metadata):
+            raise EventConflictError(draft.event_id, event.role)
+        return event
+    return None
+
+
+def _stored_content(connection: apsw.Connection, uid: int) -> object:
+    return connection.execute("SELECT content FROM event WHERE uid = ?", (uid,)).get
+
+
+def _stored_metadata(connection: apsw.Connection, uid: int) -> object:
+    return connection.execute("SELECT metadata FROM event WHERE uid = ?", (uid,)).get
+
+
+def _insert(connection: apsw.Connection, head: ThreadHead, draft: EventDraft) -> tuple[ThreadHead, ContextEvent]:
+    branch, branches = head.tip_branch, head.branches
+    if draft.parent_event_id is not None:
+        branch, branches = _branch_of_child(connection, head, draft.parent_event_id)
+    sequence = head.last_sequence + 1
+    total = head.running_total + draft.tokens
+    row = connection.execute(
+        "INSERT INTO event(thread, sequence, event_id, role, content, is_blocks, metadata, importance, protected,"
+        " tokens, counter, running_total, created_at, speaker, occurred_at, turn_id, reply_to, parent_event_id,"
+        " label, native, repaired, branch, identity)"
+        " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) RETURNING " + _COLUMNS,
+        (head.owner, sequence, draft.event_id, draft.role, draft.content, draft.is_blocks, draft.metadata,
+         draft.importance, draft.protected, draft.tokens, draft.counter, total, draft.created_at, draft.speaker,
+         draft.occurred_at, draft.turn_id, draft.reply_to, draft.parent_event_id, draft.label, draft.native,
+         draft.repaired, branch, draft.identity),
+    ).fetchall()[0]  # fmt: skip
+    event = event_from_row(row)
+    connection.execute(
+        "INSERT INTO outbox(uid, thread, sequence) VALUES(?,?,?)", (event.uid, head.owner, sequence)
+    )
+    return ThreadHead(head.owner, sequence, total, head.revision, branches, branch), event
+
+
+def _branch_of_child(connection: apsw.Connection, head: ThreadHead, parent_event_id: str) -> tuple[int, int]:
+    """Continue the parent's branch if the parent is its tip, else open a new one."""
+    parent = find(connection, head.owner, parent_event_id)
+    if parent is None:
+        raise EventNotFoundError(parent_event_id)
+    if parent.sequence == head.last_sequence:
+        return parent.branch, head.branches
+    later = connection.execute(
+        "SELECT 1 FROM event WHERE thread = ? AND sequence > ? AND branch = ? LIMIT 1",
+        (head.owner, parent.sequence, parent.branch),
+    ).get
+    if later is None:
+        return parent.branch, head.branches
+    branch = head.branches + 1
+    connection.execute(
+        "INSERT INTO branch(thread, id, parent, fork_sequence) VALUES(?,?,?,?)",
+        (head.owner, branch, parent.branch, parent.sequence),
+    )
+    return branch, branch
+
+
+def branch_path(connection: apsw.Connection, thread: int, branch: int) -> dict[int, int]:
+    """Return which events a branch sees: the newest visible sequence of it and of each ancestor."""
+    path = {branch: 2**62}
+    limit = 2**62
+    while branch != 0:
+        row = connection.execute(
+            "SELECT parent, fork_sequence FROM branch WHERE thread = ? AND id = ?", (thread, branch)
+        ).fetchall()
+        branch, fork = row[0]
+        limit = min(limit, fork)
+        path[branch] = limit
+    return path
+
+
+def find(connection: apsw.Connection, thread: int, event_id: str) -> ContextEvent | None:
+    """Return the event of this id in the thread, or None."""
+    for row in connection.execute(_SELECT + "WHERE thread = ? AND event_id = ?", (thread, event_id)):
+        return event_from_row(row)
+    return None
+
+
+def by_uid(connection: apsw.Connection, uid: int) -> tuple[int, ContextEvent] | None:
+    """Return the thread and the event of a library-wide uid, or None."""
+    for row in connection.execute(f"SELECT thread, {_COLUMNS} FROM event WHERE uid = ?", (uid,)):  # noqa: S608
+        return row[0], event_from_row(row[1:])
+    return None
+
+
+def by_uids(connection: apsw.Connection, uids: Sequence[int]) -> list[tuple[int, ContextEvent]]:
+    """Return thread and event of each uid that exists, in the order given."""
+    found = (by_uid(connection, uid) for uid in uids)
+    return [item for item in found if item is not None]
+
+
+def newest(connection: apsw.Connection, thread: int, *, through: int, limit: int) -> list[ContextEvent]:
+    """Return up to `limit` events with a sequence of at most `through`, newest first."""
+    rows = connection.execute(
+        _SELECT + "WHERE thread = ? AND sequence <= ? ORDER BY sequence DESC LIMIT ?", (thread, through, limit)
+    )
+    return [event_from_row(row) for row in rows]
+
+
+def after(connection: apsw.Connection, thread: int, sequence: int, limit: int) -> list[ContextEvent]:
+    """Return up to `limit` events that follow a sequence, in order."""
+    rows = connection.execute(
+        _SELECT + "WHERE thread = ? AND sequence > ? ORDER BY sequence LIMIT ?", (thread, sequence, limit)
+    )
+    return [event_from_row(row) for row in rows]
+
+
+def protected(connection: apsw.Connection, thread: int) -> list[ContextEvent]:
+    """Return the protected events of a thread, in order."""
+    rows = connection.execute(_SELECT + "WHERE thread = ? AND protected = 1 ORDER BY sequence", (thread,))
+    return [event_from_row(row) for row in rows]
+
+
+def answer_to(connection: apsw.Connection, thread: int, event_id: str) -> ContextEvent | None:
+    """Return the newest assistant event that answers a user event, or None."""
+    for row in connection.execute(
+        _SELECT + "WHERE thread = ? AND reply_to = ? AND role = 'assistant' ORDER BY sequence DESC LIMIT 1",
+        (thread, event_id),
+    ):
+        return event_from_row(row)
+    return None
+
+
+def start_of_running_total(connection: apsw.Connection, thread: int, through: int, total: int) -> int:
+    """Return the first sequence whose running total exceeds `total`: binary search over the log."""
+    low, high = 1, through + 1
+    while low < high:
+        middle = (low + high) // 2
+        at = connection.execute(
+            "SELECT running_total FROM event WHERE thread = ? AND sequence = ?", (thread, middle)
+        ).get
+        if at is not None and at > total:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def history(
+    connection: apsw.Connection, thread: int, *, before: int | None, limit: int | None
+) -> Iterator[ContextEvent]:
+    """Yield events in order: all of them, or the last `limit` below the sequence `before`."""
+    ceiling = 2**62 if before is None else before - 1
+    if limit is not None:
+        yield from reversed(newest(connection, thread, through=ceiling, limit=limit))
+        return
+    for row in connection.execute(
+        _SELECT + "WHERE thread = ? AND sequence <= ? ORDER BY sequence", (thread, ceiling)
+    ):
+        yield event_from_row(row)
+
+
+def set_protected(connection: apsw.Connection, thread: int, event: ContextEvent, *, value: bool) -> ContextEvent:
+    """Set or clear the protection flag; the thread's revision grows."""
+    connection.execute("UPDATE event SET protected = ? WHERE uid = ?", (value, event.uid))
+    _touch(connection, thread)
+    return replace(event, protected=value)
+
+
+def amend(
+    connection: apsw.Connection,
+    thread: int,
+    event: ContextEvent,
+    *,
+    content: str,
+    is_blocks: bool,
+    tokens: int,
+    counter: str,
+    native: str | None,
+    at: float,
+) -> None:
+    """Replace an event's content, keep what it was as a revision, and queue it for indexing again."""
+    connection.execute(
+        "INSERT INTO event_revision(uid, revision, content, is_blocks, native, replaced_at)"
+        " SELECT uid, revision, content, is_blocks, native, ? FROM event WHERE uid = ?",
+        (at, event.uid),
+    )
+    connection.execute(
+        "UPDATE event SET content = ?, is_blocks = ?, tokens = ?, counter = ?, native = ?, revision = revision + 1"
+        " WHERE uid = ?",
+        (content, is_blocks, tokens, counter, native, event.uid),
+    )
+    connection.execute("DELETE FROM event_tokens WHERE uid = ?", (event.uid,))
+    connection.execute(
+        "INSERT INTO outbox(uid, thread, sequence, again) VALUES(?,?,?,1)"
+        " ON CONFLICT(uid) DO UPDATE SET claim_token = NULL, claim_owner = NULL, claim_until = NULL",
+        (event.uid, thread, event.sequence),
+    )
+    _touch(connection, thread)
+
+
+def redact(connection: apsw.Connection, thread: int, event: ContextEvent) -> None:
+    """Remove an event's words and its digest; its slot in the sequence stays as a tombstone."""
+    connection.execute(
+        "UPDATE event SET content = '', is_blocks = 0, metadata = NULL, native = NULL, speaker = NULL, label = NULL,"
+        " tokens = 0, protected = 0, identity = NULL, redacted = 1 WHERE uid = ?",
+        (event.uid,),
+    )
+    for table in ("event_tokens", "event_revision", "outbox", "quarantine"):
+        connection.execute(f"DELETE FROM {table} WHERE uid = ?", (event.uid,))  # noqa: S608 - constant names
+    _touch(connection, thread)
+
+
+def _touch(connection: apsw.Connection, thread: int) -> None:
+    connection.execute("UPDATE thread SET revision = revision + 1 WHERE owner = ?", (thread,))
+
+
+def revisions(connection: apsw.Connection, uid: int) -> list[str | list[Block]]:
+    """Return the earlier contents of an event, oldest first."""
+    rows = connection.execute(
+        "SELECT content, is_blocks FROM event_revision WHERE uid = ? ORDER BY revision", (uid,)
+    )
+    return [json.loads(content) if is_blocks else content for content, is_blocks in rows]
+
+
+def tokens_under(connection: apsw.Connection, uids: Sequence[int], counter: str) -> dict[int, int]:
+    """Return the counts stored for a second counter."""
+    counts: dict[int, int] = {}
+    for uid in uids:
+        value = connection.execute(
+            "SELECT tokens FROM event_tokens WHERE uid = ? AND counter = ?", (uid, counter)
+        ).get
+        if value is not None:
+            counts[uid] = value
+    return counts
+
+
+def store_tokens(connection: apsw.Connection, counts: dict[int, int], counter: str) -> None:
+    """Keep counts under a second counter, so that each event is counted once per counter."""
+    connection.executemany(
+        "INSERT OR REPLACE INTO event_tokens(uid, counter, tokens) SELECT uid, ?2, ?3 FROM event WHERE uid = ?1",
+        [(uid, counter, tokens) for uid, tokens in counts.items()],
+    )

@@ -1,0 +1,338 @@
+"""The lexical index on disk: postings per owner, a row of attributes per record, names, state.
+
+Everything is keyed by owner first: statistics are sums over the owners a caller may
+read, an append touches neighbouring pages, and removing an owner removes ranges. Terms
+are stored as text with their postings, so a redacted word leaves no dictionary entry
+behind. Nothing here is rebuilt when a library is reopened.
+"""
+
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import apsw
+
+from libctx_core.store.index_blocks import Block, Posting, decode, pack
+from libctx_core.store.migrations import Component
+
+INDEX = Component(
+    "index",
+    (
+        """
+        CREATE TABLE posting(
+            owner INTEGER NOT NULL, term TEXT NOT NULL, first INTEGER NOT NULL, data BLOB NOT NULL,
+            PRIMARY KEY(owner, term, first)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE index_attribute(id INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
+        CREATE TABLE index_name(
+            owner INTEGER NOT NULL, field TEXT NOT NULL, name TEXT NOT NULL, ordinal INTEGER NOT NULL,
+            PRIMARY KEY(owner, field, name)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE index_state(
+            owner INTEGER PRIMARY KEY,
+            positions INTEGER NOT NULL DEFAULT 0,
+            posted INTEGER NOT NULL DEFAULT 0,
+            alive INTEGER NOT NULL DEFAULT 0,
+            length INTEGER NOT NULL DEFAULT 0,
+            revision INTEGER NOT NULL DEFAULT 0,
+            sitting INTEGER NOT NULL DEFAULT 0,
+            sitting_size INTEGER NOT NULL DEFAULT 0,
+            sitting_at REAL,
+            analysis INTEGER NOT NULL DEFAULT 0
+        ) STRICT;
+        CREATE TABLE index_clock(one INTEGER PRIMARY KEY CHECK(one = 1), ticks INTEGER NOT NULL) STRICT;
+        INSERT INTO index_clock VALUES(1, 0);
+        """,
+    ),
+)
+
+ATTRIBUTE = struct.Struct("<IHHHHBB")
+"""Attributes of one record: session, length, words, speaker, flags, kind, role."""
+
+ATTRIBUTE_BLOCK = 256
+"""Records per attribute row: 3,584 bytes, one page."""
+
+_BLOCK_BITS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """What ranking knows about a record without reading it.
+
+    Attributes:
+        session: Ordinal of its session in the owner; neighbours count within one session.
+        length: Indexed terms, the length BM25 divides by.
+        words: Content words of its text.
+        speaker: Ordinal of its speaker in the owner, 0 if it has none.
+        flags: Bits named in `libctx_core.search.flags`.
+        kind: Ordinal of its kind in the owner.
+        role: Ordinal of its role in the owner, 0 if it has none.
+    """
+
+    session: int
+    length: int
+    words: int
+    speaker: int
+    flags: int
+    kind: int
+    role: int
+
+    def packed(self) -> bytes:
+        """Return the 14 bytes of the row; counts beyond 65,535 are cut there."""
+        return ATTRIBUTE.pack(
+            self.session,
+            min(self.length, 0xFFFF),
+            min(self.words, 0xFFFF),
+            self.speaker if self.speaker <= 0xFFFF else 0,
+            self.flags,
+            self.kind if self.kind <= 0xFF else 0,
+            self.role if self.role <= 0xFF else 0,
+        )
+
+
+@dataclass(slots=True)
+class IndexState:
+    """Counters of one owner's index.
+
+    Attributes:
+        owner: Owner id.
+        positions: Next free position; positions only grow.
+        posted: Positions below this have postings.
+        alive: Records that are not removed.
+        length: Sum of their lengths.
+        revision: Grows with every change that is not an append.
+        sitting: Ordinal of the last session.
+        sitting_size: Records in the last derived session.
+        sitting_at: When its last record was said.
+        analysis: Version of the text analysis behind the postings.
+    """
+
+    owner: int
+    positions: int = 0
+    posted: int = 0
+    alive: int = 0
+    length: int = 0
+    revision: int = 0
+    sitting: int = 0
+    sitting_size: int = 0
+    sitting_at: float | None = None
+    analysis: int = 0
+
+
+_STATE = "owner, positions, posted, alive, length, revision, sitting, sitting_size, sitting_at, analysis"
+
+
+# -- state ------------------------------------------------------------------------
+
+
+def read_state(connection: apsw.Connection, owner: int) -> IndexState:
+    """Return an owner's counters; zeros if it has no index yet."""
+    for row in connection.execute(f"SELECT {_STATE} FROM index_state WHERE owner = ?", (owner,)):  # noqa: S608
+        return IndexState(*row)
+    return IndexState(owner)
+
+
+def read_states(connection: apsw.Connection, owners: Sequence[int] | None) -> list[IndexState]:
+    """Return the counters of the owners that have an index, by rising id; None means all."""
+    if owners is None:
+        rows = connection.execute(f"SELECT {_STATE} FROM index_state ORDER BY owner")  # noqa: S608
+        return [IndexState(*row) for row in rows]
+    states = []
+    for owner in sorted(set(owners)):
+        for row in connection.execute(f"SELECT {_STATE} FROM index_state WHERE owner = ?", (owner,)):  # noqa: S608
+            states.append(IndexState(*row))
+    return states
+
+
+def write_state(connection: apsw.Connection, state: IndexState) -> None:
+    """Store an owner's counters and move the clock that tells caches to look again."""
+    connection.execute(
+        f"INSERT OR REPLACE INTO index_state({_STATE}) VALUES(?,?,?,?,?,?,?,?,?,?)",  # noqa: S608
+        (
+            state.owner,
+            state.positions,
+            state.posted,
+            state.alive,
+            state.length,
+            state.revision,
+            state.sitting,
+            state.sitting_size,
+            state.sitting_at,
+            state.analysis,
+        ),
+    )
+    connection.execute("UPDATE index_clock SET ticks = ticks + 1")
+
+
+def read_clock(connection: apsw.Connection) -> int:
+    """Return a number that differs after any change of any owner's index."""
+    ticks: int = connection.execute("SELECT ticks FROM index_clock").get
+    return ticks
+
+
+# -- postings ---------------------------------------------------------------------
+
+
+def append_postings(
+    connection: apsw.Connection, owner: int, postings: Mapping[str, Sequence[Posting]], *, fresh: bool = False
+) -> None:
+    """Append postings beyond the last position of the owner.
+
+    Args:
+        connection: The writer, inside a transaction.
+        owner: Owner id.
+        postings: Per term, rising positions and frequencies.
+        fresh: Whether the owner holds no postings yet, so that nothing needs to be read.
+    """
+    rows: list[tuple[int, str, int, bytes]] = []
+    for term in sorted(postings):
+        last: Block | None = None
+        if not fresh:
+            for first, data in connection.execute(
+                "SELECT first, data FROM posting WHERE owner = ? AND term = ? ORDER BY first DESC LIMIT 1",
+                (owner, term),
+            ):
+                last = first, data
+        rows.extend((owner, term, first, data) for first, data in pack(postings[term], last))
+    connection.executemany("INSERT OR REPLACE INTO posting(owner, term, first, data) VALUES(?,?,?,?)", rows)
+
+
+def change_postings(
+    connection: apsw.Connection, owner: int, position: int, *, drop: Iterable[str], put: Mapping[str, int]
+) -> None:
+    """Replace the postings of one position in the middle of an owner.
+
+    Args:
+        connection: The writer, inside a transaction.
+        owner: Owner id.
+        position: The record's position.
+        drop: Terms it had.
+        put: Terms it has now, with their frequencies.
+    """
+    for term in sorted({*drop, *put}):
+        found = list(
+            connection.execute(
+                "SELECT first, data FROM posting WHERE owner = ? AND term = ? AND first <= ? "
+                "ORDER BY first DESC LIMIT 1",
+                (owner, term, position),
+            )
+        )
+        entries: dict[int, int] = {}
+        for first, data in found:
+            entries = dict(decode(first, data))
+            connection.execute("DELETE FROM posting WHERE owner = ? AND term = ? AND first = ?", (owner, term, first))
+        entries.pop(position, None)
+        if term in put:
+            entries[position] = put[term]
+        connection.executemany(
+            "INSERT INTO posting(owner, term, first, data) VALUES(?,?,?,?)",
+            [(owner, term, first, data) for first, data in pack(sorted(entries.items()))],
+        )
+
+
+def read_postings(connection: apsw.Connection, owner: int, term: str) -> list[Block]:
+    """Return the blocks of a term in an owner, by rising position."""
+    return [
+        (first, data)
+        for first, data in connection.execute(
+            "SELECT first, data FROM posting WHERE owner = ? AND term = ? ORDER BY first", (owner, term)
+        )
+    ]
+
+
+def read_all_postings(connection: apsw.Connection, owner: int) -> Iterator[tuple[str, int, bytes]]:
+    """Yield term, first position and entries of every block of an owner."""
+    yield from connection.execute("SELECT term, first, data FROM posting WHERE owner = ? ORDER BY term, first", (owner,))
+
+
+def drop_postings(connection: apsw.Connection, owner: int) -> None:
+    """Remove all postings of an owner."""
+    connection.execute("DELETE FROM posting WHERE owner = ?", (owner,))
+
+
+# -- attributes -------------------------------------------------------------------
+
+
+def _attribute_id(owner: int, block: int) -> int:
+    return owner << _BLOCK_BITS | block
+
+
+def read_attributes(connection: apsw.Connection, owner: int, block: int = 0) -> bytes:
+    """Return the packed attributes of an owner from a block on, ``ATTRIBUTE.size`` bytes a record."""
+    return b"".join(
+        data
+        for (data,) in connection.execute(
+            "SELECT data FROM index_attribute WHERE id BETWEEN ? AND ? ORDER BY id",
+            (_attribute_id(owner, block), _attribute_id(owner + 1, 0) - 1),
+        )
+    )
+
+
+def append_attributes(connection: apsw.Connection, owner: int, start: int, rows: Sequence[bytes]) -> None:
+    """Append packed attributes for the positions from `start` on."""
+    block, filled = divmod(start, ATTRIBUTE_BLOCK)
+    data = read_attributes(connection, owner, block)[: filled * ATTRIBUTE.size] + b"".join(rows)
+    size = ATTRIBUTE_BLOCK * ATTRIBUTE.size
+    connection.executemany(
+        "INSERT OR REPLACE INTO index_attribute(id, data) VALUES(?,?)",
+        [
+            (_attribute_id(owner, block + number), data[at : at + size])
+            for number, at in enumerate(range(0, len(data), size))
+        ],
+    )
+
+
+def change_attributes(
+    connection: apsw.Connection, owner: int, position: int, change: Callable[[Attributes], Attributes]
+) -> tuple[Attributes, Attributes]:
+    """Rewrite the attributes of one position; return the old and the new ones."""
+    block, row = divmod(position, ATTRIBUTE_BLOCK)
+    key = _attribute_id(owner, block)
+    data = bytearray(connection.execute("SELECT data FROM index_attribute WHERE id = ?", (key,)).get)
+    at = row * ATTRIBUTE.size
+    old = Attributes(*ATTRIBUTE.unpack_from(data, at))
+    new = change(old)
+    data[at : at + ATTRIBUTE.size] = new.packed()
+    connection.execute("UPDATE index_attribute SET data = ? WHERE id = ?", (bytes(data), key))
+    return old, new
+
+
+# -- names ------------------------------------------------------------------------
+
+
+def read_names(connection: apsw.Connection, owner: int, field: str) -> dict[str, int]:
+    """Return the names of a field (``session``, ``speaker``, ``kind``, ``role``) and their ordinals."""
+    return dict(
+        connection.execute("SELECT name, ordinal FROM index_name WHERE owner = ? AND field = ?", (owner, field))
+    )
+
+
+def name_ordinal(connection: apsw.Connection, owner: int, field: str, name: str, ordinal: int) -> int:
+    """Return the ordinal of a name, storing `ordinal` for it if it is new."""
+    known: int | None = connection.execute(
+        "SELECT ordinal FROM index_name WHERE owner = ? AND field = ? AND name = ?", (owner, field, name)
+    ).get
+    if known is not None:
+        return known
+    connection.execute("INSERT INTO index_name(owner, field, name, ordinal) VALUES(?,?,?,?)", (owner, field, name, ordinal))
+    return ordinal
+
+
+def count_names(connection: apsw.Connection, owner: int, field: str) -> int:
+    """Return how many names a field has in an owner."""
+    total: int = connection.execute(
+        "SELECT count(*) FROM index_name WHERE owner = ? AND field = ?", (owner, field)
+    ).get
+    return total
+
+
+def drop_index(connection: apsw.Connection, owner: int) -> None:
+    """Remove everything the index holds about an owner, its counters included."""
+    drop_postings(connection, owner)
+    connection.execute(
+        "DELETE FROM index_attribute WHERE id BETWEEN ? AND ?",
+        (_attribute_id(owner, 0), _attribute_id(owner + 1, 0) - 1),
+    )
+    connection.execute("DELETE FROM index_name WHERE owner = ?", (owner,))
+    connection.execute("DELETE FROM index_state WHERE owner = ?", (owner,))
+    connection.execute("UPDATE index_clock SET ticks = ticks + 1")
