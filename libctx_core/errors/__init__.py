@@ -19,6 +19,27 @@ LibctxError
 ├── ContextAccessDenied (PermissionError) · AdminTokenError (PermissionError)
 ├── ScopeActiveError · ScopeLeakError · ResourceExistsError · MetadataCapabilityError (RuntimeError)
 ├── ScopeForgeryError (TypeError)
+├── SourceError
+│   ├── SourceNotFoundError · SourceAdapterNotFoundError · SourceVanishedError (LookupError)
+│   ├── InvalidSourceAdapterError · InvalidSourceEntryError · InvalidSourceResultError (TypeError)
+│   ├── SourceConflictError · InvalidSourceReferenceError (ValueError)
+│   ├── SourceUnreadableError (ValueError) · its SourceTooLargeError
+│   └── SourceChangedError (RuntimeError)
+├── ArtifactError
+│   ├── ArtifactNotFoundError (LookupError) · RevisionConflictError (RuntimeError)
+│   └── InvalidArtifactReferenceError · ArtifactFamilyMismatchError (ValueError)
+├── GenerationConflictError (RuntimeError)
+├── MemoryLayerError
+│   ├── CapabilityNotSupportedError · MemoryBackendConfigurationError (RuntimeError)
+│   ├── MemoryEntryError
+│   │   ├── MemoryEntryNotFoundError (LookupError) · its MemoryEntryPurgedError
+│   │   └── MemoryEntryInactiveError · MemoryEntryConflictError (RuntimeError)
+│   └── InvalidMemoryCandidateError · InvalidMemoryEvidenceError
+│       · InvalidEmbeddingError · InvalidMemoryCitationError (ValueError)
+├── InferenceError
+│   ├── InferenceConfigurationError · InferenceUnavailableError (RuntimeError)
+│   ├── InferenceTimeoutError (TimeoutError)
+│   └── InvalidInferenceOutputError (ValueError)
 └── PluginError (RuntimeError)
     └── PluginConflictError (ValueError) · PluginNotFoundError (LookupError)
 ```
@@ -53,6 +74,48 @@ from libctx_core.errors.events import (
     ThreadNotFoundError,
     TurnTooLargeError,
 )
+from libctx_core.errors.inference import (
+    InferenceConfigurationError,
+    InferenceError,
+    InferenceTimeoutError,
+    InferenceUnavailableError,
+    InvalidInferenceOutputError,
+)
+from libctx_core.errors.memory import (
+    CapabilityNotSupportedError,
+    InvalidEmbeddingError,
+    InvalidMemoryCandidateError,
+    InvalidMemoryCitationError,
+    InvalidMemoryEvidenceError,
+    MemoryBackendConfigurationError,
+    MemoryEntryConflictError,
+    MemoryEntryError,
+    MemoryEntryInactiveError,
+    MemoryEntryNotFoundError,
+    MemoryEntryPurgedError,
+    MemoryLayerError,
+    PowerContextError,
+)
+from libctx_core.errors.sources import (
+    ArtifactError,
+    ArtifactFamilyMismatchError,
+    ArtifactNotFoundError,
+    GenerationConflictError,
+    InvalidArtifactReferenceError,
+    InvalidSourceAdapterError,
+    InvalidSourceEntryError,
+    InvalidSourceReferenceError,
+    InvalidSourceResultError,
+    RevisionConflictError,
+    SourceAdapterNotFoundError,
+    SourceChangedError,
+    SourceConflictError,
+    SourceError,
+    SourceNotFoundError,
+    SourceTooLargeError,
+    SourceUnreadableError,
+    SourceVanishedError,
+)
 from libctx_core.errors.store import (
     EmbeddingDimensionError,
     EmbeddingProfileError,
@@ -73,7 +136,11 @@ from libctx_core.errors.store import (
 
 __all__ = [
     "AdminTokenError",
+    "ArtifactError",
+    "ArtifactFamilyMismatchError",
+    "ArtifactNotFoundError",
     "BlankContentError",
+    "CapabilityNotSupportedError",
     "ContextAccessDenied",
     "EmbeddingDimensionError",
     "EmbeddingProfileError",
@@ -81,12 +148,34 @@ __all__ = [
     "EventNotFoundError",
     "ForeignDatabaseError",
     "FreshnessTimeout",
+    "GenerationConflictError",
+    "InferenceConfigurationError",
+    "InferenceError",
+    "InferenceTimeoutError",
+    "InferenceUnavailableError",
+    "InvalidArtifactReferenceError",
     "InvalidBudgetError",
+    "InvalidEmbeddingError",
     "InvalidIdentifierError",
+    "InvalidInferenceOutputError",
     "InvalidInputError",
+    "InvalidMemoryCandidateError",
+    "InvalidMemoryCitationError",
+    "InvalidMemoryEvidenceError",
     "InvalidMetadataError",
+    "InvalidSourceAdapterError",
+    "InvalidSourceEntryError",
+    "InvalidSourceReferenceError",
+    "InvalidSourceResultError",
     "InvalidTextError",
     "LibctxError",
+    "MemoryBackendConfigurationError",
+    "MemoryEntryConflictError",
+    "MemoryEntryError",
+    "MemoryEntryInactiveError",
+    "MemoryEntryNotFoundError",
+    "MemoryEntryPurgedError",
+    "MemoryLayerError",
     "MetadataCapabilityError",
     "NewerSchemaError",
     "OptionalDependencyError",
@@ -94,11 +183,21 @@ __all__ = [
     "PluginConflictError",
     "PluginError",
     "PluginNotFoundError",
+    "PowerContextError",
     "RecordNotFoundError",
     "ResourceExistsError",
+    "RevisionConflictError",
     "ScopeActiveError",
     "ScopeForgeryError",
     "ScopeLeakError",
+    "SourceAdapterNotFoundError",
+    "SourceChangedError",
+    "SourceConflictError",
+    "SourceError",
+    "SourceNotFoundError",
+    "SourceTooLargeError",
+    "SourceUnreadableError",
+    "SourceVanishedError",
     "StoreBusyError",
     "StoreClosedError",
     "StoreCorruptError",
