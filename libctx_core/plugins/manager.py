@@ -1,0 +1,264 @@
+"""The plugins of one library, behind typed methods."""
+
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from libctx_core.errors import LibctxError, PluginError
+from libctx_core.plugins.loader import Loader, name_of
+from libctx_core.plugins.specs import StorageFactory
+from libctx_core.plugins.status import Fault, PluginStatus
+from libctx_core.ports import (
+    AccessQuestion,
+    DeskRequest,
+    Embedder,
+    EventDraft,
+    Observation,
+    ProtectionProposal,
+    StoredText,
+    TextCounter,
+    ToolSpec,
+)
+
+if TYPE_CHECKING:
+    import apsw
+
+
+class Plugins:
+    """What is loaded for one library: parts by explicit name, and its hooks.
+
+    Build it with `Plugins.load`. Names of parts may be qualified, ``plugin:name``.
+    """
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+        self._calls = loader.calls
+        self._collection = loader.collection
+        self._library: Any = None
+
+    @classmethod
+    def load(
+        cls, selection: Sequence[str | object] | None = None, *, environment: Mapping[str, str] | None = None
+    ) -> "Plugins":
+        """Load the built-ins and what was selected.
+
+        Args:
+            selection: Names of installed plugins and plugin objects. All must load: name
+                here the plugins that you rely on. None loads what ``LIBCTX_PLUGINS``
+                lists, or else everything installed; what fails is then only recorded in
+                `statuses`.
+            environment: Read instead of `os.environ`.
+
+        Raises:
+            PluginNotFoundError: A selected name is not installed.
+            PluginConflictError: Two packages install a selected name.
+            PluginError: A selected plugin cannot be used.
+        """
+        loader = Loader()
+        loader.load(selection, os.environ if environment is None else environment)
+        return cls(loader)
+
+    def register(self, plugin: object, name: str | None = None) -> None:
+        """Add one plugin; if the library is open, the plugin is told so.
+
+        Raises:
+            PluginConflictError: Another plugin has the name.
+            PluginError: It cannot be used.
+        """
+        chosen = name_of(plugin) if name is None else name
+        self._loader.admit(plugin, chosen, "given")
+        if self._library is not None:
+            self._calls.notify("library_opened", only=(chosen,), library=self._library)
+
+    @property
+    def statuses(self) -> tuple[PluginStatus, ...]:
+        """Every plugin met, loaded or not, sorted by name."""
+        return tuple(self._loader.statuses[name] for name in sorted(self._loader.statuses))
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """The latest exceptions that were isolated, oldest first."""
+        return tuple(self._calls.faults)
+
+    def implements(self, hook: str) -> bool:
+        """Whether any loaded plugin implements a hook; lets a hot path skip preparing its arguments."""
+        return bool(self._calls.implementations(hook))
+
+    # -- named parts ----------------------------------------------------------
+
+    def names(self, hook: str) -> tuple[str, ...]:
+        """Return the names that a ``register_…`` hook brought, sorted."""
+        return self._collection.factories[hook].names()
+
+    def storage_backend(self, name: str) -> StorageFactory:
+        """Return what opens a store."""
+        return self._collection.factories["register_storage_backends"].find(name).value
+
+    def vector_index(self, name: str) -> Callable[..., Any]:
+        """Return the factory of a vector index."""
+        return self._collection.factories["register_vector_indexes"].find(name).value
+
+    def embedder(self, name: str) -> Embedder:
+        """Build an embedder."""
+        embedder: Embedder = self._build("register_embedders", name, Embedder)
+        return embedder
+
+    def tokenizer(self, name: str) -> TextCounter:
+        """Build a token counter."""
+        counter: TextCounter = self._build("register_tokenizers", name, TextCounter)
+        return counter
+
+    def source_adapter(self, name: str) -> Any:
+        """Build a source adapter."""
+        return self._build("register_source_adapters", name)
+
+    def reranker(self, name: str) -> Any:
+        """Build a reranker."""
+        return self._build("register_rerankers", name)
+
+    def extractor(self, name: str) -> Any:
+        """Build an extractor."""
+        return self._build("register_extractors", name)
+
+    def artifact_family(self, name: str) -> Any:
+        """Return the content model of an artifact family."""
+        return self._collection.factories["register_artifact_families"].find(name).value
+
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """Return the functions a model may call, sorted by name.
+
+        Raises:
+            PluginConflictError: Two plugins bring a tool of one name.
+        """
+        return tuple(part.value for part in self._collection.tools.parts())
+
+    def resource_kinds(self) -> frozenset[str]:
+        """Return the resource kinds that plugins added."""
+        return frozenset(kind for kind, owners in self._collection.resource_kinds.items() if owners)
+
+    def _build(self, hook: str, name: str, port: Any = object) -> Any:
+        part = self._collection.factories[hook].find(name)
+        kind = self._collection.factories[hook].kind
+        try:
+            built = part.value()
+        except LibctxError:
+            raise
+        except Exception as error:
+            raise PluginError(part.owner, f"{kind} {name!r} cannot be built: {type(error).__name__}") from error
+        if not isinstance(built, port):
+            raise PluginError(part.owner, f"{kind} {name!r} is a {type(built).__name__}, which is no {port.__name__}")
+        return built
+
+    # -- hooks ----------------------------------------------------------------
+
+    def sqlite_connect(self, connection: "apsw.Connection") -> None:
+        """Let plugins prepare a new connection. Strict."""
+        self._calls.strict("sqlite_connect", connection=connection)
+
+    def sanitize_event(self, draft: EventDraft) -> EventDraft:
+        """Return the event to store instead of `draft`. Strict, chained.
+
+        Raises:
+            LibctxError: A plugin refuses the event, or failed.
+        """
+        for implementation in self._calls.implementations("sanitize_event"):
+            answer = self._calls.call(implementation, "sanitize_event", {"draft": draft})
+            if answer is None:
+                continue
+            if not isinstance(answer, EventDraft) or _identity(answer) != _identity(draft):
+                raise PluginError(
+                    implementation.plugin_name, "sanitize_event must return an EventDraft of the same thread and role"
+                )
+            draft = answer
+        return draft
+
+    def select_context(self, request: DeskRequest) -> tuple[str, ...] | None:
+        """Return the record ids to put on the desk, most wanted first, or None for no opinion. First."""
+        answer = self._calls.first("select_context", request=request)
+        if answer is None:
+            return None
+        plugin, chosen = answer
+        offered = {candidate.record_id for candidate in request.candidates}
+        if not isinstance(chosen, Sequence) or not _are_ids(chosen) or not offered.issuperset(chosen):
+            raise PluginError(plugin, "select_context must return record ids of the candidates, in order")
+        return tuple(dict.fromkeys(chosen))
+
+    def resolve_containment(self, pairs: Sequence[tuple[str, str]]) -> frozenset[tuple[str, str]]:
+        """Return those of the ``(resource_id, boundary_id)`` pairs that hold. First."""
+        answer = self._calls.first("resolve_containment", pairs=tuple(pairs))
+        if answer is None:
+            return frozenset()
+        return frozenset(pair for pair in pairs if pair in answer[1])
+
+    def check_access(self, question: AccessQuestion) -> frozenset[str]:
+        """Return the resource ids that plugins deny, out of those asked about. Deny-only."""
+        everything = frozenset(resource.resource_id for resource in question.resources)
+        denied: frozenset[str] = frozenset()
+        for implementation in self._calls.implementations("check_access"):
+            try:
+                answer = self._calls.call(implementation, "check_access", {"question": question})
+                denied |= _denials(implementation.plugin_name, answer, everything)
+            except LibctxError as error:
+                self._calls.record(implementation.plugin_name, "check_access", error.__cause__ or error)
+                return everything
+        return denied
+
+    def propose_protections(
+        self, events: Sequence[StoredText], *, policies: Collection[str]
+    ) -> tuple[ProtectionProposal, ...]:
+        """Ask the policies a governor opted into; each proposal names its policy. Notify.
+
+        Args:
+            events: New events of one thread, in order.
+            policies: Names of the plugins to ask.
+        """
+        known = {event.event_id for event in events}
+        proposals: list[ProtectionProposal] = []
+        for policy, answer in self._calls.notify("propose_protections", only=policies, events=tuple(events)):
+            try:
+                proposals.extend(_proposals(policy, answer, known))
+            except Exception as error:  # noqa: BLE001 - a policy's generator may raise anything; it is recorded
+                self._calls.record(policy, "propose_protections", error)
+        return tuple(proposals)
+
+    def on_event(self, observations: Sequence[Observation]) -> None:
+        """Tell observers what was committed. Notify."""
+        self._calls.notify("on_event", observations=tuple(observations))
+
+    def library_opened(self, library: Any) -> None:
+        """Tell plugins that the library is open, those registered later included. Notify."""
+        self._library = library
+        self._calls.notify("library_opened", library=library)
+
+    def library_closing(self, library: Any) -> None:
+        """Tell plugins that the library is about to close. Notify."""
+        self._library = None
+        self._calls.notify("library_closing", library=library)
+
+
+def _identity(draft: EventDraft) -> tuple[str, str, str]:
+    return draft.collection, draft.session_id, draft.role
+
+
+def _are_ids(answer: Collection[object]) -> bool:
+    return not isinstance(answer, str) and all(isinstance(item, str) for item in answer)
+
+
+def _denials(plugin: str, answer: object, asked: frozenset[str]) -> frozenset[str]:
+    if answer is None:
+        return frozenset()
+    if not isinstance(answer, Collection) or not _are_ids(answer) or not asked.issuperset(answer):
+        raise PluginError(plugin, "check_access must return resource ids out of those asked about")
+    return frozenset(answer)
+
+
+def _proposals(policy: str, answer: Iterable[object], known: Collection[str]) -> list[ProtectionProposal]:
+    proposals = []
+    for proposal in answer:
+        if not isinstance(proposal, ProtectionProposal) or proposal.event_id not in known:
+            raise PluginError(policy, "propose_protections must return proposals for the events it was given")
+        if not (proposal.reason.strip() and proposal.evidence.strip() and proposal.release_when.strip()):
+            raise PluginError(policy, "a proposal needs a reason, evidence and a release condition")
+        proposals.append(replace(proposal, policy=policy))
+    return proposals
