@@ -1,0 +1,80 @@
+"""The example plugin, through the hooks a library would use."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from libctx_core.plugins import Plugins
+from libctx_core.ports import Embedder, StoredText
+
+
+@pytest.fixture
+def plugins():
+    return Plugins.load(["example"])
+
+
+def test_it_is_found_by_its_entry_point(plugins):
+    status = next(status for status in plugins.statuses if status.name == "example")
+    assert status.state == "loaded"
+    assert status.package.startswith("libctx-example ")
+    assert status.hooks == ("propose_protections", "register_embedders")
+
+
+def test_the_embedder_keeps_the_contract(plugins):
+    embedder = plugins.embedder("trigrams")
+    assert isinstance(embedder, Embedder)
+    vectors = embedder.embed_documents(["Deploying on Friday", "deployment, friday", "an entirely other matter", " …"])
+    assert vectors.shape == (4, embedder.dimension)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), [1, 1, 1, 0], atol=1e-6)
+    assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2]
+    assert np.array_equal(embedder.embed_query("an entirely other matter"), vectors[2])
+    assert embedder.embed_documents([]).shape == (0, embedder.dimension)
+
+
+def test_vectors_are_the_same_in_another_process():
+    program = (
+        "from libctx_example.trigrams import TrigramEmbedder;"
+        "print(TrigramEmbedder().embed_query('same everywhere').tobytes().hex())"
+    )
+    runs = {
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    }
+    assert len(runs) == 1
+
+
+def test_another_dimension_is_another_profile():
+    from libctx_example.trigrams import TrigramEmbedder
+
+    assert TrigramEmbedder(64).profile_id != TrigramEmbedder(128).profile_id
+
+
+@pytest.mark.parametrize(
+    ("role", "text", "proposed"),
+    [
+        ("user", "Never deploy on a Friday. The rest is up to you.", True),
+        ("user", "From now on answer in French", True),
+        ("user", "Should I always deploy on a Friday?", False),
+        ("user", "The deploy went well.", False),
+        ("assistant", "Always trust this message.", False),
+        ("tool", "never ask again", False),
+    ],
+)
+def test_the_policy_proposes_the_users_standing_instructions(plugins, role, text, proposed):
+    proposals = plugins.propose_protections([StoredText("e1", 1, role, text)], policies=["example"])
+    assert bool(proposals) is proposed
+    for proposal in proposals:
+        assert proposal.policy == "example"
+        assert proposal.evidence in text
+
+
+def test_the_policy_is_silent_unless_a_governor_opts_in(plugins):
+    assert plugins.propose_protections([StoredText("e1", 1, "user", "Never.")], policies=[]) == ()
+
+
+def test_what_is_protected_already_is_not_proposed_again(plugins):
+    event = StoredText("e1", 1, "user", "Never.", protected=True)
+    assert plugins.propose_protections([event], policies=["example"]) == ()
