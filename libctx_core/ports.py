@@ -52,7 +52,7 @@ class TextCounter(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class EventDraft:
+class IncomingEvent:
     """An event on its way into the log, before anything of it is stored.
 
     Attributes:
@@ -70,25 +70,6 @@ class EventDraft:
     content: str | list[dict[str, Any]]
     speaker: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class StoredText:
-    """A stored event as a policy sees it.
-
-    Attributes:
-        event_id: Its id within the thread.
-        sequence: Its position in the thread, from 1.
-        role: Its role.
-        text: Its text, attachments named in brackets.
-        protected: Whether it is protected already.
-    """
-
-    event_id: str
-    sequence: int
-    role: str
-    text: str
-    protected: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from libctx_core.errors import LibctxError, PluginError
+from libctx_core.models import ContextEvent
 from libctx_core.plugins.loader import Loader, name_of
 from libctx_core.plugins.specs import StorageFactory
 from libctx_core.plugins.status import Fault, PluginStatus
@@ -13,10 +14,9 @@ from libctx_core.ports import (
     AccessQuestion,
     DeskRequest,
     Embedder,
-    EventDraft,
+    IncomingEvent,
     Observation,
     ProtectionProposal,
-    StoredText,
     TextCounter,
     ToolSpec,
 )
@@ -156,22 +156,23 @@ class Plugins:
         """Let plugins prepare a new connection. Strict."""
         self._calls.strict("sqlite_connect", connection=connection)
 
-    def sanitize_event(self, draft: EventDraft) -> EventDraft:
-        """Return the event to store instead of `draft`. Strict, chained.
+    def sanitize_event(self, event: IncomingEvent) -> IncomingEvent:
+        """Return the event to store instead. Strict, chained.
 
         Raises:
             LibctxError: A plugin refuses the event, or failed.
         """
         for implementation in self._calls.implementations("sanitize_event"):
-            answer = self._calls.call(implementation, "sanitize_event", {"draft": draft})
+            answer = self._calls.call(implementation, "sanitize_event", {"event": event})
             if answer is None:
                 continue
-            if not isinstance(answer, EventDraft) or _identity(answer) != _identity(draft):
+            if not isinstance(answer, IncomingEvent) or _identity(answer) != _identity(event):
                 raise PluginError(
-                    implementation.plugin_name, "sanitize_event must return an EventDraft of the same thread and role"
+                    implementation.plugin_name,
+                    "sanitize_event must return an IncomingEvent of the same thread and role",
                 )
-            draft = answer
-        return draft
+            event = answer
+        return event
 
     def select_context(self, request: DeskRequest) -> tuple[str, ...] | None:
         """Return the record ids to put on the desk, most wanted first, or None for no opinion. First."""
@@ -205,7 +206,7 @@ class Plugins:
         return denied
 
     def propose_protections(
-        self, events: Sequence[StoredText], *, policies: Collection[str]
+        self, events: Sequence[ContextEvent], *, policies: Collection[str]
     ) -> tuple[ProtectionProposal, ...]:
         """Ask the policies a governor opted into; each proposal names its policy. Notify.
 
@@ -237,8 +238,8 @@ class Plugins:
         self._calls.notify("library_closing", library=library)
 
 
-def _identity(draft: EventDraft) -> tuple[str, str, str]:
-    return draft.collection, draft.session_id, draft.role
+def _identity(event: IncomingEvent) -> tuple[str, str, str]:
+    return event.collection, event.session_id, event.role
 
 
 def _are_ids(answer: Collection[object]) -> bool:

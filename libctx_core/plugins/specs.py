@@ -15,15 +15,15 @@ How a hook is called decides what an exception in it does:
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from libctx_core.models import ContextEvent
 from libctx_core.plugins.markers import hookspec
 from libctx_core.ports import (
     AccessQuestion,
     DeskRequest,
     Embedder,
-    EventDraft,
+    IncomingEvent,
     Observation,
     ProtectionProposal,
-    StoredText,
     TextCounter,
     ToolSpec,
 )
@@ -130,13 +130,13 @@ def sqlite_connect(connection: "apsw.Connection") -> None:
 
 
 @hookspec
-def sanitize_event(draft: EventDraft) -> EventDraft | None:
+def sanitize_event(event: IncomingEvent) -> IncomingEvent | None:
     """Rewrite or refuse an event before anything of it is stored. Strict, chained.
 
     Implementations run in turn, each on what the one before returned.
 
     Args:
-        draft: The event.
+        event: The event.
 
     Returns:
         The event to store instead (`dataclasses.replace` it), or None to leave it as it is.
@@ -198,7 +198,7 @@ def check_access(question: AccessQuestion) -> Collection[str] | None:
 
 
 @hookspec
-def propose_protections(events: Sequence[StoredText]) -> Iterable[ProtectionProposal] | None:
+def propose_protections(events: Sequence[ContextEvent]) -> Iterable[ProtectionProposal] | None:
     """Propose events that should stay in every prompt. Notify; only policies a governor opted into are asked.
 
     Args:

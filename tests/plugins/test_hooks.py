@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from libctx_core.errors import BlankContentError, PluginConflictError, PluginError, PluginNotFoundError
+from libctx_core.models import ContextEvent
 from libctx_core.plugins import Plugins, hookimpl
 from libctx_core.ports import (
     AccessQuestion,
     DeskCandidate,
     DeskRequest,
-    EventDraft,
+    IncomingEvent,
     Observation,
     ProtectionProposal,
     ResourceRef,
-    StoredText,
     ToolSpec,
 )
 
@@ -54,8 +54,11 @@ def boom(*_):
 
 
 QUESTION = AccessQuestion("ada", "READ", (ResourceRef("THREAD", "t1"), ResourceRef("THREAD", "t2", "b")))
-DRAFT = EventDraft("default", "s", "user", "call 555-0100")
-EVENTS = (StoredText("e1", 1, "user", "never deploy on Friday"), StoredText("e2", 2, "assistant", "noted"))
+INCOMING = IncomingEvent("default", "s", "user", "call 555-0100")
+EVENTS = (
+    ContextEvent(event_id="e1", uid=1, sequence=1, role="user", content="never deploy on Friday"),
+    ContextEvent(event_id="e2", uid=2, sequence=2, role="assistant", content="noted"),
+)
 REQUEST = DeskRequest("default", "s", "friday", 100, (DeskCandidate("r1", "a", 1, 2.0), DeskCandidate("r2", "b", 1, 1)))
 
 
@@ -178,30 +181,30 @@ def test_hook_sqlite_connect():
 def test_hook_sanitize_event():
     plugins = loaded(
         plugin(
-            "mask", sanitize_event=lambda draft: replace(draft, content=draft.content.replace("555-0100", "[phone]"))
+            "mask", sanitize_event=lambda event: replace(event, content=event.content.replace("555-0100", "[phone]"))
         ),
-        plugin("shout", sanitize_event=lambda draft: replace(draft, content=draft.content.upper())),
-        plugin("nothing", sanitize_event=lambda draft: None),
+        plugin("shout", sanitize_event=lambda event: replace(event, content=event.content.upper())),
+        plugin("nothing", sanitize_event=lambda event: None),
     )
-    assert plugins.sanitize_event(DRAFT).content == "CALL [phone]"  # later plugins run first
+    assert plugins.sanitize_event(INCOMING).content == "CALL [phone]"  # later plugins run first
 
 
-def refuse(draft):
+def refuse(event):
     raise BlankContentError("content", "refused by policy")
 
 
 def test_sanitize_event_refuses_with_its_own_error_and_fails_closed():
     with pytest.raises(BlankContentError):
-        loaded(plugin(sanitize_event=refuse)).sanitize_event(DRAFT)
+        loaded(plugin(sanitize_event=refuse)).sanitize_event(INCOMING)
     with pytest.raises(PluginError) as caught:
-        loaded(plugin(sanitize_event=lambda draft: boom())).sanitize_event(DRAFT)
+        loaded(plugin(sanitize_event=lambda event: boom())).sanitize_event(INCOMING)
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize("answer", ["text", replace(DRAFT, role="system"), replace(DRAFT, session_id="other")])
+@pytest.mark.parametrize("answer", ["text", replace(INCOMING, role="system"), replace(INCOMING, session_id="other")])
 def test_sanitize_event_cannot_move_an_event(answer):
     with pytest.raises(PluginError, match="same thread and role"):
-        loaded(plugin(sanitize_event=lambda draft: answer)).sanitize_event(DRAFT)
+        loaded(plugin(sanitize_event=lambda event: answer)).sanitize_event(INCOMING)
 
 
 # -- first ------------------------------------------------------------------------

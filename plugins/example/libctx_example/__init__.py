@@ -6,8 +6,9 @@ The module that the entry point names holds the hooks and nothing else. It impor
 
 from collections.abc import Callable, Mapping, Sequence
 
+from libctx_core.models import ContextEvent
 from libctx_core.plugins import hookimpl
-from libctx_core.ports import Embedder, ProtectionProposal, StoredText
+from libctx_core.ports import Embedder, ProtectionProposal
 
 __all__ = ["propose_protections", "register_embedders"]
 
@@ -19,7 +20,7 @@ def register_embedders() -> Mapping[str, Callable[[], Embedder]]:
 
 
 @hookimpl
-def propose_protections(events: Sequence[StoredText]) -> list[ProtectionProposal]:
+def propose_protections(events: Sequence[ContextEvent]) -> list[ProtectionProposal]:
     """Propose to keep what the user said to do always or never."""
     from libctx_example.standing import standing_instructions
 

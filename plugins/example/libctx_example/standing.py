@@ -3,7 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from libctx_core.ports import ProtectionProposal, StoredText
+from libctx_core.models import ContextEvent
+from libctx_core.ports import ProtectionProposal
 
 _STANDING = re.compile(r"\b(?:always|never|from now on|under no circumstances|do not ever)\b[^.!?\n]*", re.IGNORECASE)
 
@@ -11,7 +12,7 @@ MAX_EVIDENCE = 200
 """Characters of the event that are quoted as evidence."""
 
 
-def standing_instructions(events: Sequence[StoredText]) -> list[ProtectionProposal]:
+def standing_instructions(events: Sequence[ContextEvent]) -> list[ProtectionProposal]:
     """Propose the user's own events that hold a standing instruction.
 
     Only user events count: what an assistant or a tool wrote may quote anybody, and must not

@@ -6,13 +6,18 @@ import sys
 import numpy as np
 import pytest
 
+from libctx_core.models import ContextEvent
 from libctx_core.plugins import Plugins
-from libctx_core.ports import Embedder, StoredText
+from libctx_core.ports import Embedder
 
 
 @pytest.fixture
 def plugins():
     return Plugins.load(["example"])
+
+
+def said(text, role="user", *, protected=False):
+    return ContextEvent(event_id="e1", uid=1, sequence=1, role=role, content=text, protected=protected)
 
 
 def test_it_is_found_by_its_entry_point(plugins):
@@ -64,7 +69,7 @@ def test_another_dimension_is_another_profile():
     ],
 )
 def test_the_policy_proposes_the_users_standing_instructions(plugins, role, text, proposed):
-    proposals = plugins.propose_protections([StoredText("e1", 1, role, text)], policies=["example"])
+    proposals = plugins.propose_protections([said(text, role)], policies=["example"])
     assert bool(proposals) is proposed
     for proposal in proposals:
         assert proposal.policy == "example"
@@ -72,9 +77,9 @@ def test_the_policy_proposes_the_users_standing_instructions(plugins, role, text
 
 
 def test_the_policy_is_silent_unless_a_governor_opts_in(plugins):
-    assert plugins.propose_protections([StoredText("e1", 1, "user", "Never.")], policies=[]) == ()
+    assert plugins.propose_protections([said("Never.")], policies=[]) == ()
 
 
 def test_what_is_protected_already_is_not_proposed_again(plugins):
-    event = StoredText("e1", 1, "user", "Never.", protected=True)
+    event = said("Never.", protected=True)
     assert plugins.propose_protections([event], policies=["example"]) == ()
