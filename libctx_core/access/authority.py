@@ -14,7 +14,7 @@ called only under a scope. Everything else about a scope stays in this package.
 """
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from libctx_core.access.audit import AccessEvent
 from libctx_core.access.context import AdminToken, ContextAccess
@@ -47,9 +47,17 @@ ENUMERATION = "<enumeration>"
 REMOTE = "<remote>"
 
 
+# attribute access on an enumeration is slow on Python 3.11
+_UNPROBED: Final = Presence.UNPROBED
+_PRESENT: Final = Presence.PRESENT
+_PROBE: Final = Verdict.PROBE
+_ALLOW: Final = Verdict.ALLOW
+_DENY: Final = UnscopedPolicy.DENY
+
+
 def present() -> Presence:
     """Answer for a resource whose metadata lie on its own payload row."""
-    return Presence.PRESENT
+    return _PRESENT
 
 
 class Authority:
@@ -135,8 +143,8 @@ class Authority:
         if grant is None:
             return
         state = self._look_up(metadata, operation)
-        decision = decide(grant, self._policy, state, Presence.UNPROBED, operation, kind)
-        if decision.verdict is Verdict.PROBE:
+        decision = decide(grant, self._policy, state, _UNPROBED, operation, kind)
+        if decision.verdict is _PROBE:
             decision = decide(grant, self._policy, state, presence(), operation, kind)
         self._finish(decision, grant, kind, key, state)
 
@@ -158,8 +166,8 @@ class Authority:
         if grant is None:
             return
         state = self._look_up(metadata, Operation.WRITE)
-        decision = decide_write(grant, self._policy, state, Presence.UNPROBED, kind)
-        if decision.verdict is Verdict.PROBE:
+        decision = decide_write(grant, self._policy, state, _UNPROBED, kind)
+        if decision.verdict is _PROBE:
             decision = decide_write(grant, self._policy, state, presence(), kind)
         self._finish(decision, grant, kind, key, state)
 
@@ -232,17 +240,17 @@ class Authority:
         """Return whether a key is listed; one with malformed metadata is left out and reported."""
         scope = self.scope
         if scope is None:
-            return self._policy is UnscopedPolicy.LEGACY_ALLOWED
+            return self._policy is not _DENY
         grant = grant_of(scope)
         if not grant.is_live():
             return False
         state = self._look_up(metadata, Operation.ENUMERATE)
         if state is DenialReason.INVALID_METADATA:
             self._report("access.excluded", grant, Operation.ENUMERATE, kind, key, state)
-        decision = decide(grant, self._policy, state, Presence.UNPROBED, Operation.ENUMERATE, kind)
-        if decision.verdict is Verdict.PROBE:
+        decision = decide(grant, self._policy, state, _UNPROBED, Operation.ENUMERATE, kind)
+        if decision.verdict is _PROBE:
             decision = decide(grant, self._policy, state, presence(), Operation.ENUMERATE, kind)
-        return decision.verdict is Verdict.ALLOW and not self._vetoed(decision, grant, state)
+        return decision.verdict is _ALLOW and not self._vetoed(decision, grant, state)
 
     def require_enumeration(self, kind: str) -> None:
         """Check that a scope holds any ENUMERATE selector, before keys are asked for.
@@ -295,7 +303,7 @@ class Authority:
         """Return the live grant in force, None where a call without a scope is allowed."""
         scope = self.scope
         if scope is None:
-            if self._policy is UnscopedPolicy.DENY:
+            if self._policy is _DENY:
                 raise self._denial(operation, kind, key, DenialReason.UNSCOPED_EXECUTION)
             return None
         grant = grant_of(scope)
@@ -314,7 +322,7 @@ class Authority:
             return DenialReason.INVALID_METADATA
 
     def _finish(self, decision: Decision, grant: Grant | None, kind: str, key: str, state: MetadataState) -> None:
-        if decision.verdict is not Verdict.ALLOW:
+        if decision.verdict is not _ALLOW:
             raise self._denial(decision.operation, kind, key, decision.reason or DenialReason.MISSING_PERMISSION)
         if decision.legacy:
             self.legacy_access_total += 1

@@ -54,6 +54,22 @@ _DENY: Final = {
     (operation, reason): Decision(Verdict.DENY, operation, reason) for operation in Operation for reason in DenialReason
 }
 
+# attribute access on an enumeration costs more than a whole set lookup
+_UNPROBED: Final = Presence.UNPROBED
+_PRESENT: Final = Presence.PRESENT
+_ABSENT: Final = Presence.ABSENT
+_UNKNOWN: Final = Presence.UNKNOWN
+_REQUIRE: Final = EnforcementMode.REQUIRE_ENROLLMENT
+_LEGACY_MODE: Final = EnforcementMode.LEGACY_COMPATIBLE
+_DENY_UNSCOPED: Final = UnscopedPolicy.DENY
+_MISSING_PERMISSION: Final = DenialReason.MISSING_PERMISSION
+_METADATA_UNAVAILABLE: Final = DenialReason.METADATA_UNAVAILABLE
+_INVALID_METADATA: Final = DenialReason.INVALID_METADATA
+_UNSCOPED_EXECUTION: Final = DenialReason.UNSCOPED_EXECUTION
+_WRITE: Final = Operation.WRITE
+_CREATE: Final = Operation.CREATE
+_ENUMERATE: Final = Operation.ENUMERATE
+
 
 def decide(
     grant: Grant | None,
@@ -74,26 +90,26 @@ def decide(
         kind: The kind the caller asked for.
     """
     if grant is None:
-        if policy is UnscopedPolicy.DENY:
-            return _DENY[operation, DenialReason.UNSCOPED_EXECUTION]
+        if policy is _DENY_UNSCOPED:
+            return _DENY[operation, _UNSCOPED_EXECUTION]
         return _ALLOW[operation]
     if metadata is None:
-        if grant.mode is EnforcementMode.REQUIRE_ENROLLMENT:
-            return _DENY[operation, DenialReason.METADATA_UNAVAILABLE]
+        if grant.mode is _REQUIRE:
+            return _DENY[operation, _METADATA_UNAVAILABLE]
         return _LEGACY[operation]
     if isinstance(metadata, DenialReason):
         return _DENY[operation, metadata]
     if not metadata.usable or metadata.resource_kind != kind:
-        return _DENY[operation, DenialReason.INVALID_METADATA]
+        return _DENY[operation, _INVALID_METADATA]
     if not grant.allows(operation, metadata.resource_id, metadata.boundary_id):
-        return _DENY[operation, DenialReason.MISSING_PERMISSION]
-    if presence is Presence.PRESENT:
+        return _DENY[operation, _MISSING_PERMISSION]
+    if presence is _PRESENT:
         return _ALLOW[operation]
-    if presence is Presence.UNPROBED:
+    if presence is _UNPROBED:
         return _PROBE[operation]
-    if presence is Presence.ABSENT:
-        return _DENY[operation, DenialReason.INVALID_METADATA]
-    return _DENY[operation, DenialReason.METADATA_UNAVAILABLE]
+    if presence is _ABSENT:
+        return _DENY[operation, _INVALID_METADATA]
+    return _DENY[operation, _METADATA_UNAVAILABLE]
 
 
 def decide_write(
@@ -108,28 +124,28 @@ def decide_write(
     Without metadata, presence only labels the denial; with metadata that neither right
     covers, the denial comes before presence is probed.
     """
-    write, create = Operation.WRITE, Operation.CREATE
+    write, create = _WRITE, _CREATE
     if grant is None or isinstance(metadata, DenialReason):
         return decide(grant, policy, metadata, presence, write, kind)
     if metadata is None:
-        if grant.mode is EnforcementMode.LEGACY_COMPATIBLE:
+        if grant.mode is _LEGACY_MODE:
             return _LEGACY[write]
-        if presence is Presence.UNPROBED:
+        if presence is _UNPROBED:
             return _PROBE[write]
-        absent = presence is Presence.ABSENT
-        return _DENY[create if absent else write, DenialReason.METADATA_UNAVAILABLE]
+        absent = presence is _ABSENT
+        return _DENY[create if absent else write, _METADATA_UNAVAILABLE]
     if not metadata.usable or metadata.resource_kind != kind:
-        return _DENY[write, DenialReason.INVALID_METADATA]
+        return _DENY[write, _INVALID_METADATA]
     may_write = grant.allows(write, metadata.resource_id, metadata.boundary_id)
     may_create = grant.allows(create, metadata.resource_id, metadata.boundary_id)
     if not (may_write or may_create):
-        return _DENY[write, DenialReason.MISSING_PERMISSION]
-    if presence is Presence.UNPROBED:
+        return _DENY[write, _MISSING_PERMISSION]
+    if presence is _UNPROBED:
         return _PROBE[write]
-    if presence is Presence.UNKNOWN:
-        return _DENY[write if may_write else create, DenialReason.METADATA_UNAVAILABLE]
-    operation, allowed = (write, may_write) if presence is Presence.PRESENT else (create, may_create)
-    return _ALLOW[operation] if allowed else _DENY[operation, DenialReason.MISSING_PERMISSION]
+    if presence is _UNKNOWN:
+        return _DENY[write if may_write else create, _METADATA_UNAVAILABLE]
+    operation, allowed = (write, may_write) if presence is _PRESENT else (create, may_create)
+    return _ALLOW[operation] if allowed else _DENY[operation, _MISSING_PERMISSION]
 
 
 def decide_create(
@@ -142,15 +158,15 @@ def decide_create(
 
     A document this release does not understand is refused even without a scope.
     """
-    create = Operation.CREATE
+    create = _CREATE
     if proposed is None or isinstance(proposed, DenialReason) or not proposed.usable:
-        return _DENY[create, DenialReason.INVALID_METADATA]
+        return _DENY[create, _INVALID_METADATA]
     if grant is None:
-        return decide(None, policy, proposed, Presence.UNPROBED, create, proposed.resource_kind)
+        return decide(None, policy, proposed, _UNPROBED, create, proposed.resource_kind)
     check = grant.covers_both if create_policy is CreatePolicy.BOTH else grant.allows
     if check(create, proposed.resource_id, proposed.boundary_id):
         return _ALLOW[create]
-    return _DENY[create, DenialReason.MISSING_PERMISSION]
+    return _DENY[create, _MISSING_PERMISSION]
 
 
 def decide_visible(
@@ -161,4 +177,4 @@ def decide_visible(
     kind: str,
 ) -> Decision:
     """Decide whether a key is listed: without metadata only under LEGACY, else if it exists and is covered."""
-    return decide(grant, policy, metadata, presence, Operation.ENUMERATE, kind)
+    return decide(grant, policy, metadata, presence, _ENUMERATE, kind)

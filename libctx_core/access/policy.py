@@ -33,6 +33,9 @@ class CreatePolicy(StrEnum):
     """Both: nobody enrols into a foreign boundary or claims a foreign resource id."""
 
 
+_LEGACY = EnforcementMode.LEGACY_COMPATIBLE
+
+
 def stricter(first: EnforcementMode, second: EnforcementMode) -> EnforcementMode:
     """Return the stricter of two modes."""
-    return second if first is EnforcementMode.LEGACY_COMPATIBLE else first
+    return second if first is _LEGACY else first

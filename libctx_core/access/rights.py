@@ -58,8 +58,9 @@ class Rights:
         InvalidInputError: A set holds anything but selectors, or `delegable` is no bool.
     """
 
-    __slots__ = ("_matchers", "_sets", "delegable")
+    __slots__ = ("_last_met", "_matchers", "_sets", "delegable")
     _sets: Sets
+    _last_met: "tuple[Rights, Rights] | None"
     _matchers: dict[Operation, Matcher]
     delegable: bool
 
@@ -138,8 +139,11 @@ class Rights:
         """
         if requested is self:
             return self
+        known = self._last_met
+        if known is not None and known[0] is requested:
+            return known[1]
         mine, theirs = self._sets, requested._sets  # noqa: SLF001 - of its own class
-        return _rights(
+        met = _rights(
             (
                 _meet(mine[0], theirs[0]),
                 _meet(mine[1], theirs[1]),
@@ -149,6 +153,8 @@ class Rights:
             ),
             self.delegable and requested.delegable,
         )
+        object.__setattr__(self, "_last_met", (requested, met))
+        return met
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"Rights are immutable: {name}")
@@ -187,6 +193,7 @@ def _fill(rights: Rights, sets: Sets, delegable: bool) -> None:
     assign = object.__setattr__
     assign(rights, "_sets", sets)
     assign(rights, "_matchers", {})
+    assign(rights, "_last_met", None)
     assign(rights, "delegable", delegable)
 
 
