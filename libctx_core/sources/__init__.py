@@ -1,0 +1,42 @@
+"""Sources: what was observed, where it comes from, and how to read it back."""
+
+from libctx_core.sources.adapters import (
+    AnySourceAdapter,
+    BaseSourceAdapter,
+    DirectSourceAdapter,
+    SourceAdapter,
+    SourceRouter,
+)
+from libctx_core.sources.base import Checked, Value
+from libctx_core.sources.catalog import SourceCatalog, SourceCatalogBackend, Sources, SourceStore
+from libctx_core.sources.content import ContentAdapter, ContentCapture, ContentSource
+from libctx_core.sources.guard import Enrolment, OpenGuard, OwnerGuard
+from libctx_core.sources.shelf import SourceEntry, SourceShelf, SQLiteSourceStore
+from libctx_core.sources.values import Source, SourceCursor, SourceMaterialization, SourceRef
+
+__all__ = [
+    "AnySourceAdapter",
+    "BaseSourceAdapter",
+    "Checked",
+    "ContentAdapter",
+    "ContentCapture",
+    "ContentSource",
+    "DirectSourceAdapter",
+    "Enrolment",
+    "OpenGuard",
+    "OwnerGuard",
+    "SQLiteSourceStore",
+    "Source",
+    "SourceAdapter",
+    "SourceCatalog",
+    "SourceCatalogBackend",
+    "SourceCursor",
+    "SourceEntry",
+    "SourceMaterialization",
+    "SourceRef",
+    "SourceRouter",
+    "SourceShelf",
+    "SourceStore",
+    "Sources",
+    "Value",
+]
