@@ -137,17 +137,17 @@ def read_states(connection: apsw.Connection, owners: Sequence[int] | None) -> li
     if owners is None:
         rows = connection.execute(f"SELECT {_STATE} FROM index_state ORDER BY owner")  # noqa: S608
         return [IndexState(*row) for row in rows]
-    states = []
+    states: list[IndexState] = []
     for owner in sorted(set(owners)):
-        for row in connection.execute(f"SELECT {_STATE} FROM index_state WHERE owner = ?", (owner,)):  # noqa: S608
-            states.append(IndexState(*row))
+        rows = connection.execute(f"SELECT {_STATE} FROM index_state WHERE owner = ?", (owner,))  # noqa: S608
+        states.extend(IndexState(*row) for row in rows)
     return states
 
 
 def write_state(connection: apsw.Connection, state: IndexState) -> None:
     """Store an owner's counters and move the clock that tells caches to look again."""
     connection.execute(
-        f"INSERT OR REPLACE INTO index_state({_STATE}) VALUES(?,?,?,?,?,?,?,?,?,?)",  # noqa: S608
+        f"INSERT OR REPLACE INTO index_state({_STATE}) VALUES(?,?,?,?,?,?,?,?,?,?)",
         (
             state.owner,
             state.positions,
@@ -242,7 +242,9 @@ def read_postings(connection: apsw.Connection, owner: int, term: str) -> list[Bl
 
 def read_all_postings(connection: apsw.Connection, owner: int) -> Iterator[tuple[str, int, bytes]]:
     """Yield term, first position and entries of every block of an owner."""
-    yield from connection.execute("SELECT term, first, data FROM posting WHERE owner = ? ORDER BY term, first", (owner,))
+    yield from connection.execute(
+        "SELECT term, first, data FROM posting WHERE owner = ? ORDER BY term, first", (owner,)
+    )
 
 
 def drop_postings(connection: apsw.Connection, owner: int) -> None:
@@ -314,15 +316,15 @@ def name_ordinal(connection: apsw.Connection, owner: int, field: str, name: str,
     ).get
     if known is not None:
         return known
-    connection.execute("INSERT INTO index_name(owner, field, name, ordinal) VALUES(?,?,?,?)", (owner, field, name, ordinal))
+    connection.execute(
+        "INSERT INTO index_name(owner, field, name, ordinal) VALUES(?,?,?,?)", (owner, field, name, ordinal)
+    )
     return ordinal
 
 
 def count_names(connection: apsw.Connection, owner: int, field: str) -> int:
     """Return how many names a field has in an owner."""
-    total: int = connection.execute(
-        "SELECT count(*) FROM index_name WHERE owner = ? AND field = ?", (owner, field)
-    ).get
+    total: int = connection.execute("SELECT count(*) FROM index_name WHERE owner = ? AND field = ?", (owner, field)).get
     return total
 
 

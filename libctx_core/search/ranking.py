@@ -1,0 +1,190 @@
+"""The ranker: a weighted sum of cheap signals, each documented, all weights in one value.
+
+Pure: arrays in, arrays out. A signal is neutral (the same for every record) where the
+speaker, session, time or vectors it reads are missing, so the ranker degrades to BM25
+plus vectors.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from libctx_core.search import flags
+from libctx_core.search.analysis import Question
+from libctx_core.search.lexical import TermRows, record_scores, session_scores, window_scores
+from libctx_core.search.scope import Floats, Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignalWeights:
+    """The weight of each signal; learnt by ``benchmarks/learn_weights.py``.
+
+    Attributes:
+        words: BM25 of text, caption and date.
+        window: BM25 of the record with its two neighbours on either side.
+        speaker: The question names exactly this record's speaker; one half if none or several.
+        session: BM25 of the whole session.
+        verbosity: ``ln(1 + content words) / 4``.
+        question: The record is a question.
+        time: The question asks when, and the record holds a word of time.
+        vector: Cosine, standardised over the scope, divided by four.
+        vector_window: Mean cosine with the two neighbours on either side, likewise.
+        coverage: Share of the question's idf mass that the window holds.
+        speaker_first: The named speaker speaks of themselves.
+        answer: The record before it, of the same session, is a question.
+        opening: The record opens its session.
+        place: The question asks where, and the record names something.
+        number: The question asks how many, and the record holds a number.
+    """
+
+    words: float = 1.49
+    window: float = 2.60
+    speaker: float = 2.29
+    session: float = 2.38
+    verbosity: float = 2.19
+    question: float = -0.70
+    time: float = 1.82
+    vector: float = 1.02
+    vector_window: float = 1.76
+    coverage: float = 0.0
+    speaker_first: float = 0.0
+    answer: float = 0.0
+    opening: float = 0.0
+    place: float = 0.0
+    number: float = 0.0
+
+
+WEIGHTS_VERSION = "1"
+"""Name of the default weights; results are reproducible per version."""
+
+DEFAULT_WEIGHTS = SignalWeights()
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the channels found for one question.
+
+    Attributes:
+        question: The analysed question.
+        terms: Rows of its terms, names of speakers dropped.
+        named: Whether each speaker of the scope is named in the question, or None if none is.
+        cosines: Cosine of each row, NaN where it has no vector; None without vectors.
+    """
+
+    question: Question
+    terms: list[TermRows]
+    named: NDArray[np.bool_] | None
+    cosines: Floats | None
+
+
+def signals(scope: Scope, evidence: Evidence, *, vectors: bool, words: bool) -> dict[str, Floats]:
+    """Return every signal over the rows of the scope.
+
+    Args:
+        scope: The records.
+        evidence: What the channels found.
+        vectors: Use the vector channel.
+        words: Use the lexical channel.
+    """
+    found: dict[str, Floats] = {}
+    if words:
+        found |= _lexical(scope, evidence)
+        found |= _structural(scope, evidence)
+    if vectors and evidence.cosines is not None:
+        known = np.isfinite(evidence.cosines)
+        plain = _standard(evidence.cosines, known & scope.is_alive)
+        found["vector"] = plain
+        near = scope.windowed(plain) / scope.windowed(np.ones(scope.size, np.float32))
+        found["vector_window"] = _standard(near, scope.is_alive)
+    return found
+
+
+def _lexical(scope: Scope, evidence: Evidence) -> dict[str, Floats]:
+    window, coverage = window_scores(scope, evidence.terms, k1=0.9, b=0.4)
+    return {
+        "words": _peak(record_scores(scope, evidence.terms, k1=0.9, b=0.4)),
+        "window": _peak(window),
+        "coverage": coverage,
+        "session": _peak(session_scores(scope, evidence.terms, k1=1.2, b=0.75))[scope.session],
+    }
+
+
+def _structural(scope: Scope, evidence: Evidence) -> dict[str, Floats]:
+    asked = evidence.question
+    found = {
+        "verbosity": scope.verbosity,
+        "question": _flag(scope, flags.QUESTION),
+        "opening": _flag(scope, flags.OPENING),
+        "answer": _after(scope, _flag(scope, flags.QUESTION)),
+    }
+    if asked.asks_time:
+        found["time"] = _flag(scope, flags.TIME)
+    if asked.asks_place:
+        found["place"] = _flag(scope, flags.CAPITALISED)
+    if asked.asks_number:
+        found["number"] = _flag(scope, flags.NUMBER)
+    if evidence.named is not None:
+        spoken = evidence.named[scope.speaker].astype(np.float32)
+        found["speaker"] = spoken * np.float32(1 if np.count_nonzero(evidence.named) == 1 else 0.5)
+        found["speaker_first"] = spoken * _flag(scope, flags.FIRST_PERSON)
+    return found
+
+
+def combine(found: Mapping[str, Floats], weights: SignalWeights, size: int) -> Floats:
+    """Return the weighted sum of the signals."""
+    score = np.zeros(size, np.float32)
+    for field in fields(weights):
+        weight = getattr(weights, field.name)
+        if weight and field.name in found:
+            score += np.float32(weight) * found[field.name]
+    return score
+
+
+def reciprocal_ranks(lists: list[Floats], usable: NDArray[np.bool_], k: int) -> Floats:
+    """Return the sum over lists of ``1 / (k + rank)``; a row without a positive score has no rank."""
+    total = np.zeros(len(usable), np.float32)
+    for scores in lists:
+        rows = np.flatnonzero(usable & (scores > 0))
+        order = rows[np.argsort(-scores[rows], kind="stable")]
+        total[order] += 1 / np.arange(k + 1, k + 1 + len(order), dtype=np.float32)
+    return total
+
+
+def best(score: Floats, usable: NDArray[np.bool_], k: int) -> NDArray[np.int64]:
+    """Return the `k` best usable rows, best first; ties go to the earlier row."""
+    rows = np.flatnonzero(usable)
+    values = score[rows]
+    if len(rows) > k > 0:
+        threshold = np.partition(values, len(rows) - k)[len(rows) - k]
+        keep = values >= threshold
+        rows, values = rows[keep], values[keep]
+    return rows[np.argsort(-values, kind="stable")][: max(k, 0)]
+
+
+def _flag(scope: Scope, bit: int) -> Floats:
+    result: Floats = ((scope.flags & bit) != 0).astype(np.float32)
+    return result
+
+
+def _after(scope: Scope, values: Floats) -> Floats:
+    """Return each row's predecessor's value within the session, else 0."""
+    shifted = np.zeros_like(values)
+    shifted[1:] = np.where(scope.same1, values[:-1], 0)
+    return shifted
+
+
+def _peak(scores: Floats) -> Floats:
+    top = scores.max(initial=0)
+    return scores / top if top > 0 else scores
+
+
+def _standard(values: Floats, known: NDArray[np.bool_]) -> Floats:
+    """Return z-scores divided by four over the known rows; 0 elsewhere."""
+    sample = values[known]
+    deviation = float(sample.std()) if len(sample) else 0.0
+    if deviation == 0:
+        return np.zeros(len(values), np.float32)
+    scaled = (values - np.float32(sample.mean())) / np.float32(4 * deviation)
+    return np.where(known, scaled, np.float32(0)).astype(np.float32)
