@@ -31,8 +31,6 @@ TIME_WORDS = _set("""
 FIRST_PERSON = _set("i me my mine myself we us our ours ourselves")
 
 MONTHS = (
-    ,
-)
     "january",
     "february",
     "march",
