@@ -68,7 +68,8 @@ class Guard:
         )
         try:
             denied = frozenset(self._ask(question))
-        except Exception:  # noqa: BLE001 - a guard that fails denies, this time
+        except Exception:  # noqa: BLE001 - a guard that fails denies, and is asked again next time
+            self.generation += 1
             return set(unknown)
         if len(self._answers) + len(unknown) > MAX_REMEMBERED:
             self._answers = {}
