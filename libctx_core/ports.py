@@ -33,15 +33,17 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class TextCounter(Protocol):
-    """Counts the tokens of plain text.
+    """Counts the tokens of plain text."""
 
-    Attributes:
-        name: Stable name under which counts are stored.
-        exact: Whether counts equal the model's own; otherwise they never fall below it.
-    """
+    @property
+    def name(self) -> str:
+        """Stable name under which counts are stored."""
+        ...
 
-    name: str
-    exact: bool
+    @property
+    def exact(self) -> bool:
+        """Whether counts equal the model's own; otherwise they never fall below it."""
+        ...
 
     def count(self, text: str, /) -> int:
         """Return the number of tokens in `text`; never raises for any string."""
