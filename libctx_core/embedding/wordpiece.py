@@ -23,6 +23,10 @@ _IDEOGRAPHS: Final = (
     (0x2F800, 0x2FA1F),
 )
 
+# Controls, invisible marks, surrogates and private characters. Unassigned ones stay, as in the reference
+# implementation, so that a newer Unicode table changes as little as can be.
+_DROPPED: Final = frozenset({"Cc", "Cf", "Cs", "Co"})
+
 Word = tuple[str, tuple[int, ...]]
 """A normalised word and the ids of its pieces."""
 
@@ -88,14 +92,15 @@ def basic_words(text: str) -> list[str]:
         return [text.lower()]
     spaced = "".join(_spaced(character) for character in text)
     plain = unicodedata.normalize("NFD", spaced)
-    plain = "".join(c for c in plain if unicodedata.category(c) != "Mn").lower()
+    # Character by character: the whole word's lower case would end in another sigma.
+    plain = "".join(c.lower() for c in plain if unicodedata.category(c) != "Mn")
     return "".join(f" {c} " if _is_punctuation(c) else c for c in plain).split()
 
 
 def _spaced(character: str) -> str:
     if character.isspace():
         return " "
-    if unicodedata.category(character).startswith("C") or character == "\ufffd":
+    if unicodedata.category(character) in _DROPPED or character == "\ufffd":
         return ""
     return f" {character} " if _is_ideograph(ord(character)) else character
 

@@ -14,6 +14,8 @@ MARKER: Final = "\n[…]\n"
 
 _WORD_REACH: Final = 40
 """Characters a cut may move to reach a word boundary."""
+_WORD_SHARE: Final = 4
+"""A cut gives up at most one in this many of the characters it could keep for a word boundary."""
 _CLUSTER_REACH: Final = 64
 """Characters a cut may move to keep one visible character whole; stacked marks have no other end."""
 _FIRST_GUESS: Final = 4
@@ -22,6 +24,8 @@ _SEARCH_STEPS: Final = 40
 
 _JOINER: Final = "\u200d"
 _MARKS: Final = frozenset({"Mn", "Me", "Mc"})
+# Skin tones, medial and final Hangul letters, the tags of regional flags.
+_EXTENDERS: Final = (("\U0001f3fb", "\U0001f3ff"), ("\u1160", "\u11ff"), ("\U000e0020", "\U000e007f"))
 
 
 def truncate_text(
@@ -89,50 +93,54 @@ def _longest(size: int, room: int, tokens_of: Callable[[int], int]) -> int:
     size are enough, however long the text is.
     """
     low, low_tokens = 0, 0
-    high, high_tokens = size, -1
-    guess = min(size, room * _FIRST_GUESS)
-    for _ in range(_SEARCH_STEPS):
+    # One beyond the whole is never tried; its density is not known until some length is too long.
+    high: int = size + 1
+    high_tokens: int | None = None
+    guess = room * _FIRST_GUESS
+    for step in range(_SEARCH_STEPS):
         if high - low <= 1 or room - low_tokens <= 0:
             break
-        guess = min(max(guess, low + 1), high - 1) if high_tokens >= 0 or low else max(1, min(guess, size))
+        guess = min(max(guess, low + 1), high - 1)
         tokens = tokens_of(guess)
         if tokens <= room:
             low, low_tokens = guess, tokens
         else:
             high, high_tokens = guess, tokens
-        guess = _next_guess(low, low_tokens, high, high_tokens, room)
+        # Halving now and then keeps the search short where the density jumps.
+        halve = step % 3 == 2 and high_tokens is not None
+        guess = (low + high) // 2 if halve else _next_guess(low, low_tokens, high, high_tokens, room)
     return low
 
 
-def _next_guess(low: int, low_tokens: int, high: int, high_tokens: int, room: int) -> int:
-    if high_tokens < 0:
-        return min(high, max(low * 2, low + 1)) if low_tokens == 0 else min(high, low * room // low_tokens + 1)
-    span = (high - low) * (room - low_tokens) // max(1, high_tokens - low_tokens)
-    # Halving now and then keeps the search short where the density jumps.
-    return low + max(1, min(span, high - low - 1))
+def _next_guess(low: int, low_tokens: int, high: int, high_tokens: int | None, room: int) -> int:
+    """Return the length that would have `room` tokens if the density met so far went on."""
+    if high_tokens is None:
+        return low * room // low_tokens + 1 if low_tokens else low * 2
+    return low + (high - low) * (room - low_tokens) // max(1, high_tokens - low_tokens)
 
 
 def _boundary_before(text: str, position: int) -> int:
-    """Move a cut left to a word boundary, or at least to the edge of a visible character."""
-    for candidate in range(position, max(0, position - _WORD_REACH), -1):
-        if candidate == len(text) or text[candidate].isspace() or text[candidate - 1].isspace():
-            return candidate
-    return next(
-        (c for c in range(position, max(0, position - _CLUSTER_REACH), -1) if not _inside_cluster(text, c)),
-        position,
-    )
+    """Move the end of a head left to a word boundary, or at least to the edge of a visible character."""
+    reach = min(_WORD_REACH, position // _WORD_SHARE)
+    words = (c for c in range(position, position - reach, -1) if _between_words(text, c))
+    clusters = (c for c in range(position, max(-1, position - _CLUSTER_REACH), -1) if not _inside_cluster(text, c))
+    return next(words, next(clusters, position))
 
 
 def _boundary_after(text: str, position: int) -> int:
-    """Move a cut right to a word boundary, or at least to the edge of a visible character."""
+    """Move the start of a tail right to a word boundary, or at least to the edge of a visible character."""
     size = len(text)
-    for candidate in range(position, min(size, position + _WORD_REACH)):
-        if candidate == 0 or text[candidate].isspace() or text[candidate - 1].isspace():
-            return candidate
-    return next(
-        (c for c in range(position, min(size, position + _CLUSTER_REACH)) if not _inside_cluster(text, c)),
-        position,
-    )
+    reach = min(_WORD_REACH, (size - position) // _WORD_SHARE)
+    words = (c for c in range(position, position + reach) if _between_words(text, c))
+    clusters = (c for c in range(position, min(size + 1, position + _CLUSTER_REACH)) if not _inside_cluster(text, c))
+    return next(words, next(clusters, position))
+
+
+def _between_words(text: str, position: int) -> bool:
+    if not 0 < position < len(text):
+        return True
+    blank = text[position].isspace() or text[position - 1].isspace()
+    return blank and not _inside_cluster(text, position)
 
 
 def _inside_cluster(text: str, position: int) -> bool:
@@ -146,7 +154,7 @@ def _inside_cluster(text: str, position: int) -> bool:
         return True
     if before == "\r" and after == "\n":
         return True
-    if "\U0001f3fb" <= after <= "\U0001f3ff" or "\u1160" <= after <= "\u11ff":
+    if any(low <= after <= high for low, high in _EXTENDERS):
         return True
     return _is_flag_letter(after) and _flag_letters_before(text, position) % 2 == 1
 
