@@ -5,7 +5,8 @@ LibctxError
 ├── InvalidInputError (ValueError)
 │   ├── BlankContentError · InvalidTextError · UnknownRoleError
 │   ├── InvalidIdentifierError · InvalidBudgetError
-│   └── InvalidMetadataError
+│   └── InvalidMetadataError · InvalidFilterError
+├── FilterTypeError (TypeError)
 ├── OptionalDependencyError (ImportError) · PackageDataError (RuntimeError)
 ├── EventConflictError (ValueError) · EventNotFoundError (LookupError)
 ├── ThreadNotFoundError (LookupError) · RecordNotFoundError (LookupError)
@@ -74,6 +75,7 @@ from libctx_core.errors.events import (
     ThreadNotFoundError,
     TurnTooLargeError,
 )
+from libctx_core.errors.filters import FilterTypeError, InvalidFilterError
 from libctx_core.errors.inference import (
     InferenceConfigurationError,
     InferenceError,
@@ -146,6 +148,7 @@ __all__ = [
     "EmbeddingProfileError",
     "EventConflictError",
     "EventNotFoundError",
+    "FilterTypeError",
     "ForeignDatabaseError",
     "FreshnessTimeout",
     "GenerationConflictError",
@@ -156,6 +159,7 @@ __all__ = [
     "InvalidArtifactReferenceError",
     "InvalidBudgetError",
     "InvalidEmbeddingError",
+    "InvalidFilterError",
     "InvalidIdentifierError",
     "InvalidInferenceOutputError",
     "InvalidInputError",

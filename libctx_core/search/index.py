@@ -27,18 +27,17 @@ from libctx_core.store.index import (
     write_state,
 )
 from libctx_core.store.index_records import (
-    claim_profile,
     delete_record,
     delete_records,
     find_slot,
     insert_records,
-    put_vectors,
     read_record,
     read_records,
     replace_record,
 )
 from libctx_core.store.owners import OWNERS
 from libctx_core.store.records import RECORDS, RecordInput, owner_and_position, slot_of
+from libctx_core.store.vectors import fix_profile, put_vectors, remove_vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -152,8 +151,8 @@ class SearchIndex:
         new_slots = [slots[at] for at in fresh]
         insert_records(connection, new_slots, [records[at] for at in fresh])
         if vectors is not None and len(records):
-            claim_profile(connection, state.owner, profile, int(vectors.shape[1]))
-            put_vectors(connection, new_slots, [_packed(vectors[at]) for at in fresh])
+            fix_profile(connection, state.owner, profile, int(vectors.shape[1]))
+            put_vectors(connection, state.owner, [(slots[at], _packed(vectors[at])) for at in fresh])
         state.positions += len(fresh)
         return slots, fresh
 
@@ -223,10 +222,11 @@ class SearchIndex:
         owner, position = owner_and_position(slot)
         state = _state(connection, owner)
         replace_record(connection, slot, record)
-        connection.execute("DELETE FROM vector WHERE slot = ?", (slot,))
-        if vector is not None:
-            claim_profile(connection, owner, profile, int(vector.shape[0]))
-            put_vectors(connection, [slot], [_packed(vector)])
+        if vector is None:
+            remove_vectors(connection, owner, [slot])
+        else:
+            fix_profile(connection, owner, profile, int(vector.shape[0]))
+            put_vectors(connection, owner, [(slot, _packed(vector))])
         if position < state.posted:
             names = _Names(connection, owner)
             old, new = _analyse(stored.record), _analyse(record)

@@ -1,15 +1,15 @@
 """Rows of the record and vector tables as the search index writes and reads them."""
 
+import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import apsw
 
-from libctx_core.errors import EmbeddingDimensionError, EmbeddingProfileError
-from libctx_core.store.records import RecordInput, slot_range
-
-FLOAT_BYTES = 4
+from libctx_core.store.metadata import clear_metadata, index_metadata, unindex_metadata
+from libctx_core.store.records import RecordInput, bound_slots, owner_and_position, slot_range
+from libctx_core.store.vectors import clear_vectors, remove_vectors
 
 _INPUT = (
     "key, kind, text, caption, role, speaker, session, sequence, occurred_at, ref, metadata, payload, visibility, "
@@ -51,18 +51,39 @@ def _row(values: tuple[object, ...]) -> RecordRow:
 
 
 def insert_records(connection: apsw.Connection, slots: Sequence[int], records: Sequence[RecordInput]) -> None:
-    """Insert one row per record."""
+    """Insert one row per record of one owner, and index their metadata."""
     now = time.time()
     connection.executemany(
         f"INSERT INTO record(slot, created_at, {_INPUT}) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         [(slot, now, *_values(record)) for slot, record in zip(slots, records, strict=True)],
     )
+    described = [
+        (slot, json.loads(record.metadata))
+        for slot, record in zip(slots, records, strict=True)
+        if record.metadata is not None
+    ]
+    if described:
+        index_metadata(connection, owner_and_position(slots[0])[0], described)
 
 
 def replace_record(connection: apsw.Connection, slot: int, record: RecordInput) -> None:
     """Give a slot other contents; its creation time stays."""
+    owner, _ = owner_and_position(slot)
+    _unindex(connection, owner, [slot])
     assignments = ", ".join(f"{name.strip()} = ?" for name in _INPUT.split(","))
     connection.execute(f"UPDATE record SET {assignments} WHERE slot = ?", (*_values(record), slot))  # noqa: S608
+    if record.metadata is not None:
+        index_metadata(connection, owner, [(slot, json.loads(record.metadata))])
+
+
+def _unindex(connection: apsw.Connection, owner: int, slots: Sequence[int]) -> None:
+    rows = connection.execute(
+        "SELECT slot, metadata FROM record WHERE slot IN (SELECT value FROM carray(?)) AND metadata IS NOT NULL",
+        (bound_slots(slots),),
+    )
+    described = [(slot, json.loads(metadata)) for slot, metadata in rows]
+    if described:
+        unindex_metadata(connection, owner, described)
 
 
 def read_record(connection: apsw.Connection, slot: int) -> RecordRow | None:
@@ -89,17 +110,18 @@ def find_slot(connection: apsw.Connection, owner: int, key: str) -> int | None:
 
 
 def delete_record(connection: apsw.Connection, slot: int) -> None:
-    """Remove a record and its vector."""
+    """Remove a record, its vector and the index of its metadata."""
+    owner, _ = owner_and_position(slot)
+    _unindex(connection, owner, [slot])
+    remove_vectors(connection, owner, [slot])
     connection.execute("DELETE FROM record WHERE slot = ?", (slot,))
-    connection.execute("DELETE FROM vector WHERE slot = ?", (slot,))
 
 
 def delete_records(connection: apsw.Connection, owner: int) -> None:
-    """Remove all records and vectors of an owner, and its vector profile."""
-    span = slot_range(owner)
-    connection.execute("DELETE FROM record WHERE slot BETWEEN ? AND ?", span)
-    connection.execute("DELETE FROM vector WHERE slot BETWEEN ? AND ?", span)
-    connection.execute("DELETE FROM vector_profile WHERE owner = ?", (owner,))
+    """Remove all records and vectors of an owner, its vector profile and the index of its metadata."""
+    clear_metadata(connection, owner)
+    clear_vectors(connection, owner)
+    connection.execute("DELETE FROM record WHERE slot BETWEEN ? AND ?", slot_range(owner))
 
 
 def expired_slots(connection: apsw.Connection, now: float) -> list[int]:
@@ -110,44 +132,3 @@ def expired_slots(connection: apsw.Connection, now: float) -> list[int]:
             "SELECT slot FROM record WHERE expires_at IS NOT NULL AND expires_at <= ?", (now,)
         )
     ]
-
-
-def claim_profile(connection: apsw.Connection, owner: int, profile: str, dimension: int) -> None:
-    """Tie an owner to an embedding profile, or check that it is tied to this one.
-
-    Raises:
-        EmbeddingProfileError: The owner's vectors come from another embedder.
-        EmbeddingDimensionError: They have another number of dimensions.
-    """
-    found = read_profile(connection, owner)
-    if found is None:
-        connection.execute(
-            "INSERT INTO vector_profile(owner, profile, dimension) VALUES(?,?,?)", (owner, profile, dimension)
-        )
-        return
-    if found[0] != profile:
-        raise EmbeddingProfileError(found[0], profile)
-    if found[1] != dimension:
-        raise EmbeddingDimensionError(found[1], dimension)
-
-
-def read_profile(connection: apsw.Connection, owner: int) -> tuple[str, int] | None:
-    """Return the profile id and dimension of an owner's vectors, or None."""
-    for profile, dimension in connection.execute(
-        "SELECT profile, dimension FROM vector_profile WHERE owner = ?", (owner,)
-    ):
-        return profile, dimension
-    return None
-
-
-def put_vectors(connection: apsw.Connection, slots: Sequence[int], rows: Sequence[bytes]) -> None:
-    """Store one packed float32 row per slot, replacing what is there."""
-    connection.executemany("INSERT OR REPLACE INTO vector(slot, data) VALUES(?,?)", list(zip(slots, rows, strict=True)))
-
-
-def read_vectors(connection: apsw.Connection, owner: int, start: int) -> Iterator[tuple[int, bytes]]:
-    """Yield slot and packed vector of an owner from a position on, by rising slot."""
-    first, last = slot_range(owner)
-    yield from connection.execute(
-        "SELECT slot, data FROM vector WHERE slot BETWEEN ? AND ? ORDER BY slot", (first + start, last)
-    )

@@ -5,7 +5,12 @@ owner in the low 32. Positions only grow, so a range of slots is a stretch of on
 and neighbours in a conversation are neighbours on disk.
 """
 
+from array import array
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import apsw
 
 from libctx_core.store.migrations import Component
 
@@ -37,8 +42,21 @@ RECORDS = Component(
         CREATE INDEX record_expiry ON record(expires_at) WHERE expires_at IS NOT NULL;
         CREATE TABLE vector(slot INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
         CREATE TABLE vector_profile(
-            owner INTEGER PRIMARY KEY, profile TEXT NOT NULL, dimension INTEGER NOT NULL
+            owner INTEGER PRIMARY KEY, profile TEXT NOT NULL, dimension INTEGER NOT NULL,
+            count INTEGER NOT NULL DEFAULT 0,
+            tail INTEGER NOT NULL DEFAULT 0,
+            epoch INTEGER NOT NULL DEFAULT 0,
+            changes INTEGER NOT NULL DEFAULT 0
         ) STRICT;
+        CREATE TABLE vector_change(
+            owner INTEGER NOT NULL, number INTEGER NOT NULL, slot INTEGER NOT NULL, PRIMARY KEY(owner, number)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE metadata_key(
+            id INTEGER PRIMARY KEY AUTOINCREMENT, owner INTEGER NOT NULL, path TEXT NOT NULL, UNIQUE(owner, path)
+        ) STRICT;
+        CREATE TABLE metadata_value(
+            key INTEGER NOT NULL, value ANY NOT NULL, slot INTEGER NOT NULL, PRIMARY KEY(key, value, slot)
+        ) STRICT, WITHOUT ROWID;
         """,
     ),
 )
@@ -97,3 +115,41 @@ class RecordInput:
     payload: str | None = None
     visibility: str = "thread"
     expires_at: float | None = None
+
+
+def bound_slots(slots: Iterable[int]) -> Any:
+    """Return slots as a value to bind for ``carray(?)``; SQLite takes no empty one."""
+    return apsw.carray(array("q", slots))
+
+
+def slots_of_keys(connection: apsw.Connection, owner: int, keys: Sequence[str]) -> dict[str, int]:
+    """Return the slot of each key that names a record of the owner."""
+    if not keys:
+        return {}
+    rows = connection.execute(
+        "SELECT key, slot FROM record WHERE owner = ? AND key IN (SELECT value FROM carray(?))",
+        (owner, apsw.carray(tuple(keys))),
+    )
+    return dict(rows)
+
+
+def slots_of_refs(connection: apsw.Connection, owner: int, refs: Sequence[str]) -> list[int]:
+    """Return the slots of the records cut from any of the named documents."""
+    if not refs:
+        return []
+    rows = connection.execute(
+        "SELECT slot FROM record WHERE owner = ? AND ref IS NOT NULL AND ref IN (SELECT value FROM carray(?))",
+        (owner, apsw.carray(tuple(refs))),
+    )
+    return [slot for (slot,) in rows]
+
+
+def slots_of_owner(connection: apsw.Connection, owner: int) -> list[int]:
+    """Return all slots of an owner, in no particular order."""
+    return [slot for (slot,) in connection.execute("SELECT slot FROM record WHERE owner = ?", (owner,))]
+
+
+def count_records(connection: apsw.Connection, owner: int) -> int:
+    """Return how many records an owner has."""
+    found: int = connection.execute("SELECT count(*) FROM record WHERE owner = ?", (owner,)).get
+    return found

@@ -1,0 +1,338 @@
+"""A vector collection: items with text, vector and metadata, stored and found as one.
+
+The engine under every vector store and document store of the adapters. Many collections
+share a file; each is an owner object, so it can be enrolled, scoped and deleted as one.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, Unpack
+
+import apsw
+
+from libctx_core.concurrency import run_sync
+from libctx_core.errors import InvalidInputError
+from libctx_core.errors.access import Operation
+from libctx_core.models import check_identifier
+from libctx_core.search.collection_items import (
+    CollectionHit,
+    CollectionItem,
+    PreparedItem,
+    dimension_of,
+    prepare_items,
+    with_and_without_vectors,
+)
+from libctx_core.search.collection_query import (
+    CollectionQuery,
+    QueryOptions,
+    answer,
+    permitted_slots,
+    read_items,
+)
+from libctx_core.search.filters import Filter, prune
+from libctx_core.search.filters_sql import SlotSet, matching, slot_array
+from libctx_core.search.index import SearchIndex
+from libctx_core.search.vectors import VectorIndex
+from libctx_core.store.database import Database
+from libctx_core.store.index import read_state
+from libctx_core.store.owners import VECTOR_COLLECTION, create_owner, find_owner
+from libctx_core.store.records import count_records, slots_of_keys
+from libctx_core.store.vectors import check_profile, fix_profile, vector_state
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from libctx_core.search.searcher import Searcher
+
+DEFAULT_COLLECTION = "default"
+WORDS_AT_ONCE = 500
+"""Records whose words are indexed in one transaction: about 150 ms of the write lock."""
+
+
+class Guard(Protocol):
+    """Decides, before anything is touched, whether the caller may do something here."""
+
+    def require(self, operation: Operation, /) -> None:
+        """Return if the operation is allowed; raise `ContextAccessDenied` if not."""
+        ...
+
+
+class OpenGuard:
+    """The guard of a library opened without a scope: its owner may do everything."""
+
+    def require(self, operation: Operation, /) -> None:
+        """Allow it."""
+
+
+class VectorCollection:
+    """One named collection in a library file; safe to share between threads and processes.
+
+    Args:
+        database: The library file.
+        name: Name of the collection among the vector collections of `collection`.
+        collection: Namespace it lives in.
+        profile: Identity of the embedder; compared with the stored one on every use. None
+            leaves it unchecked.
+        dimension: Length of the vectors; None lets the first one fix it.
+        index: Vector index to search with; share one per file.
+        guard: Authority that is asked before anything is touched.
+        resource_id: Resource id to enrol the collection with when it is created.
+        boundary_id: Boundary to enrol it in.
+        user: User it belongs to.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        name: str,
+        *,
+        collection: str = DEFAULT_COLLECTION,
+        profile: str | None = None,
+        dimension: int | None = None,
+        index: VectorIndex | None = None,
+        guard: Guard | None = None,
+        resource_id: str | None = None,
+        boundary_id: str | None = None,
+        user: str | None = None,
+    ) -> None:
+        self.name = check_identifier("name", name)
+        self.collection = check_identifier("collection", collection)
+        self.profile = profile
+        self.dimension = dimension
+        self._database = database
+        self._index = index or VectorIndex()
+        self._searcher: Searcher | None = None
+        self._guard: Guard = guard or OpenGuard()
+        self._enrolment = (resource_id, boundary_id, user)
+        self._records = SearchIndex(database)
+
+    # -- writing --------------------------------------------------------------
+
+    def upsert(self, items: Sequence[CollectionItem]) -> list[str]:
+        """Store items in one transaction, replacing those whose key exists; return their keys in order.
+
+        Raises:
+            ContextAccessDenied: WRITE, or CREATE for a new collection, is not allowed.
+            EmbeddingDimensionError: A vector has another length than the collection's.
+            EmbeddingProfileError: The collection was filled with another embedder.
+            InvalidInputError: A key, text, vector or metadata cannot be stored.
+        """
+        self._guard.require(Operation.WRITE)
+        prepared = prepare_items(items)
+        dimension = dimension_of(prepared, self.dimension)
+        if prepared:
+            self._database.write(lambda connection: self._store(connection, prepared, dimension))
+        return [item.key for item in items]
+
+    def _store(self, connection: apsw.Connection, prepared: list[PreparedItem], dimension: int | None) -> None:
+        owner = self._owner(connection) or self._create(connection)
+        if dimension is not None:
+            fix_profile(connection, owner, self.profile, dimension)
+        old = slots_of_keys(connection, owner, [item.record.key for item in prepared])
+        self._records.remove(connection, list(old.values()))
+        for batch, vectors in with_and_without_vectors(prepared):
+            self._records.add_pending(connection, owner, batch, vectors, profile=self.profile or "")
+
+    def _create(self, connection: apsw.Connection) -> int:
+        self._guard.require(Operation.CREATE)
+        resource_id, boundary_id, user = self._enrolment
+        return create_owner(
+            connection,
+            VECTOR_COLLECTION,
+            self.collection,
+            self.name,
+            user=user,
+            resource_id=resource_id,
+            boundary_id=boundary_id,
+        ).id
+
+    def delete(
+        self,
+        keys: Sequence[str] | None = None,
+        *,
+        where: Filter | None = None,
+        refs: Sequence[str] | None = None,
+    ) -> int:
+        """Delete what meets every given condition; return how many items that were.
+
+        Raises:
+            InvalidInputError: No condition is given; `clear` removes everything.
+            ContextAccessDenied: DELETE is not allowed.
+        """
+        self._guard.require(Operation.DELETE)
+        where = prune(where)
+        if keys is None and where is None and refs is None:
+            raise InvalidInputError("delete", "name keys, documents or a filter; clear() removes everything")
+
+        def work(connection: apsw.Connection) -> int:
+            owner = self._owner(connection)
+            if owner is None:
+                return 0
+            permitted = permitted_slots(connection, owner, keys, where, refs)
+            assert permitted is not None, "one condition is given"
+            slots = [int(slot) for slot in permitted.resolve(connection, owner)]
+            return self._records.remove(connection, slots)
+
+        return self._database.write(work)
+
+    def clear(self) -> None:
+        """Delete every item; the next one may come from another embedder.
+
+        Raises:
+            ContextAccessDenied: DELETE is not allowed.
+        """
+        self._guard.require(Operation.DELETE)
+
+        def work(connection: apsw.Connection) -> None:
+            owner = self._owner(connection)
+            if owner is not None:
+                self._records.remove_owner(connection, owner)
+
+        self._database.write(work)
+
+    # -- reading --------------------------------------------------------------
+
+    def get(
+        self,
+        keys: Sequence[str] | None = None,
+        *,
+        where: Filter | None = None,
+        refs: Sequence[str] | None = None,
+        limit: int | None = None,
+        offset: int = 0,
+        with_vectors: bool = False,
+    ) -> list[CollectionItem]:
+        """Return copies of the items that meet every given condition, by order of last write.
+
+        An empty list of keys or documents meets nothing; without conditions all items are
+        returned. Unknown keys are left out.
+
+        Raises:
+            ContextAccessDenied: READ is not allowed.
+        """
+        self._guard.require(Operation.READ)
+        with self._database.read() as connection:
+            owner = self._owner(connection)
+            if owner is None:
+                return []
+            permitted = permitted_slots(connection, owner, keys, where, refs) or SlotSet(slot_array(()), negated=True)
+            slots = permitted.resolve(connection, owner)[offset : None if limit is None else offset + limit]
+            found = read_items(connection, owner, slots, with_vectors=with_vectors)
+        return [found[int(slot)] for slot in slots]
+
+    def count(self, where: Filter | None = None) -> int:
+        """Return how many items pass a filter, or how many there are.
+
+        Raises:
+            ContextAccessDenied: READ is not allowed.
+        """
+        self._guard.require(Operation.READ)
+        with self._database.read() as connection:
+            owner = self._owner(connection)
+            if owner is None:
+                return 0
+            found = matching(connection, owner, where)
+            return count_records(connection, owner) - len(found.slots) if found.negated else len(found.slots)
+
+    def query(
+        self,
+        vector: "Sequence[float] | NDArray[np.float32] | None" = None,
+        text: str | None = None,
+        k: int = 4,
+        **options: Unpack[QueryOptions],
+    ) -> list[CollectionHit]:
+        """Return the `k` best items among exactly those that meet every given condition.
+
+        The arguments are the attributes of `CollectionQuery`. Words are indexed when they
+        are first asked for.
+
+        Raises:
+            ContextAccessDenied: READ is not allowed.
+            EmbeddingDimensionError: The vector has another length than the collection's.
+            EmbeddingProfileError: The collection was filled with another embedder.
+            InvalidInputError: The mode lacks what it needs.
+        """
+        self._guard.require(Operation.READ)
+        query = CollectionQuery(vector=vector, text=text, k=k, **options)
+        if query.uses_words:
+            self._index_words()
+        with self._database.read() as connection:
+            owner = self._owner(connection)
+            if owner is None:
+                return []
+            check_profile(vector_state(connection, owner), self.profile if query.uses_vector else None, None)
+            return answer(connection, owner, query, self._index, self._words)
+
+    def _words(self) -> "Searcher":
+        if self._searcher is None:
+            from libctx_core.search.searcher import Searcher
+
+            self._searcher = Searcher(self._database, vectors=self._index)
+        return self._searcher
+
+    def _index_words(self) -> None:
+        """Post the words of what was stored since the last text query, in short transactions."""
+        with self._database.read() as connection:
+            owner = self._owner(connection)
+            state = None if owner is None else read_state(connection, owner)
+        if owner is None or state is None or state.positions == state.posted or self._database.read_only:
+            return
+
+        def work(connection: apsw.Connection) -> int:
+            return self._records.catch_up(connection, owner, limit=WORDS_AT_ONCE)
+
+        while self._database.write(work, durable=False):
+            pass
+
+    def _owner(self, connection: apsw.Connection) -> int | None:
+        row = find_owner(connection, VECTOR_COLLECTION, self.collection, self.name)
+        return None if row is None else row.id
+
+    # -- async twins ----------------------------------------------------------
+
+    async def aupsert(self, items: Sequence[CollectionItem]) -> list[str]:
+        """Async twin of `upsert`."""
+        return await run_sync(self.upsert, items)
+
+    async def adelete(
+        self,
+        keys: Sequence[str] | None = None,
+        *,
+        where: Filter | None = None,
+        refs: Sequence[str] | None = None,
+    ) -> int:
+        """Async twin of `delete`."""
+        return await run_sync(self.delete, keys, where=where, refs=refs)
+
+    async def aclear(self) -> None:
+        """Async twin of `clear`."""
+        await run_sync(self.clear)
+
+    async def aget(
+        self,
+        keys: Sequence[str] | None = None,
+        *,
+        where: Filter | None = None,
+        refs: Sequence[str] | None = None,
+        limit: int | None = None,
+        offset: int = 0,
+        with_vectors: bool = False,
+    ) -> list[CollectionItem]:
+        """Async twin of `get`."""
+        return await run_sync(
+            self.get, keys, where=where, refs=refs, limit=limit, offset=offset, with_vectors=with_vectors
+        )
+
+    async def acount(self, where: Filter | None = None) -> int:
+        """Async twin of `count`."""
+        return await run_sync(self.count, where)
+
+    async def aquery(
+        self,
+        vector: "Sequence[float] | NDArray[np.float32] | None" = None,
+        text: str | None = None,
+        k: int = 4,
+        **options: Unpack[QueryOptions],
+    ) -> list[CollectionHit]:
+        """Async twin of `query`."""
+        return await run_sync(self.query, vector, text, k, **options)
