@@ -1,0 +1,395 @@
+"""Building one request: read the thread, lay out what is settled, retrieve, assemble."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import apsw
+
+from libctx_core.access.authority import Authority
+from libctx_core.governor import desk as desks
+from libctx_core.governor import retrieval
+from libctx_core.governor.budget import Budgets
+from libctx_core.governor.envelope import Desk, DeskItem, GovernedPrompt, Omission, Origin, Part
+from libctx_core.governor.packing import Layout, fit_turn, give_to_desk, lay_out
+from libctx_core.governor.rendering import CONTINUED, Message, event_message
+from libctx_core.governor.retrieval import Reading
+from libctx_core.governor.runtime import Runtime
+from libctx_core.governor.thread import Tail, ThreadState, read_tail
+from libctx_core.governor.units import Grouped, Item, Unit, group, total
+from libctx_core.models import HEAD_ROLES, ContextEvent, Hit, Watermarks, text_of
+from libctx_core.ports import DeskCandidate, DeskRequest
+from libctx_core.store import events as log
+from libctx_core.store import outbox
+from libctx_core.store.events import ThreadHead
+from libctx_core.tokens import TokenCounter
+
+Overflow = Literal["error", "truncate_top", "truncate_middle", "truncate_bottom"]
+
+MIN_ITEM = 18
+"""Tokens a retrieved item takes at least; bounds how many are asked for."""
+
+MAX_ITEMS = 64
+PREVIEW = 160
+FEW = 32
+"""Omitted events that are still named one by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What one request is built for.
+
+    Attributes:
+        focus: What the desk should be about; None for the words of the running turn.
+        system_prompt: Text at the head.
+        tools: Tool schemas that will be sent along.
+        through: Build as of this sequence.
+        branch: See the thread as this branch does.
+        reserve: Tokens of a turn the caller adds itself; then everything stored is history.
+        upcoming: The caller adds the user's turn itself.
+        hide: Events that are left out although they are in the log.
+    """
+
+    focus: str | None = None
+    system_prompt: str = ""
+    tools: Sequence[Mapping[str, Any]] | None = None
+    through: int | None = None
+    branch: int | None = None
+    reserve: int = 0
+    upcoming: bool = False
+    hide: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Builder:
+    """Builds the requests of one governor.
+
+    Attributes:
+        runtime: The library's shared parts.
+        authority: Decides what the desk may read.
+        reading: Where the desk looks.
+        budgets: Limits of a request.
+        counter: Counts its tokens.
+        overflow: What happens to a turn that is too large.
+        min_relevance: Relevance an item needs to be put on the desk.
+    """
+
+    runtime: Runtime
+    authority: Authority
+    reading: Reading
+    budgets: Budgets
+    counter: TokenCounter
+    overflow: Overflow = "error"
+    min_relevance: float = retrieval.MIN_RELEVANCE
+
+    def build(self, connection: apsw.Connection, thread: int | None, question: Question) -> GovernedPrompt:
+        """Build a request on a snapshot.
+
+        Raises:
+            TurnTooLargeError: The running turn, the system prompt and the tools do not fit.
+        """
+        head = None if thread is None else log.thread_head(connection, thread)
+        if head is None:
+            head = ThreadHead(thread or 0, 0, 0, 0, 0, 0)
+        state = self.runtime.states.of(head.owner) if thread is not None else ThreadState()
+        tail = read_tail(
+            connection, head, state,
+            through=question.through, branch=question.branch, high=self._window_ceiling(), upcoming=question.upcoming,
+        )  # fmt: skip
+        tail = _without(tail, question.hide)
+        protected = [] if thread is None else self._protected(connection, tail, question)
+        tokens = self._token_lookup(connection, [*tail.window, *tail.turn, *protected])
+        window = group(tail.window, tokens, self.counter.count_message)
+        running = group(tail.turn, tokens, self.counter.count_message)
+        fixed = self.counter.count_messages([]) + (self.counter.count_tools(question.tools) if question.tools else 0)
+        system = self._system(question.system_prompt)
+        room = self.budgets.total - fixed - question.reserve - (system.tokens if system else 0)
+        turn = fit_turn(self._opened(running.units), room, self.overflow, self.counter)
+        layout = lay_out(
+            budgets=self.budgets, fixed=fixed, system=system, protected=protected, window=window.units, turn=turn,
+            tokens=tokens, counter=self.counter, reserve=question.reserve,
+        )  # fmt: skip
+        focus = question.focus if question.focus is not None else _words_of(tail.turn)
+        found = self._retrieve(connection, head, state, tail, layout, focus)
+        layout, chosen, block, block_tokens = self._open_desk(layout, found)
+        shelf = desks.changes(state.desk, chosen)
+        state.desk = tuple(item.hit.record_id for item in chosen)
+        return self._assemble(connection, tail, layout, (window, running), shelf, block, block_tokens, fixed, question)
+
+    # -- reading --------------------------------------------------------------
+
+    def _window_ceiling(self) -> int:
+        return min(self.budgets.recent, self.budgets.total - self.budgets.desk_floor)
+
+    def _protected(self, connection: apsw.Connection, tail: Tail, question: Question) -> list[ContextEvent]:
+        path = None
+        if tail.head.branches:
+            branch = tail.head.tip_branch if question.branch is None else question.branch
+            path = log.branch_path(connection, tail.head.owner, branch)
+        in_turn = {event.uid for event in tail.turn}
+        return [
+            event
+            for event in log.protected(connection, tail.head.owner)
+            if event.sequence <= tail.through
+            and event.uid not in in_turn
+            and event.event_id not in question.hide
+            and (path is None or event.sequence <= path.get(event.branch, 0))
+        ]
+
+    def _token_lookup(
+        self, connection: apsw.Connection, events: Sequence[ContextEvent]
+    ) -> Callable[[ContextEvent], int]:
+        """Return the tokens of each event under this counter, counting and keeping those never counted with it."""
+        name = self.counter.name
+        foreign = [event for event in events if event.counter != name]
+        known = log.tokens_under(connection, [event.uid for event in foreign], name) if foreign else {}
+        missing = {
+            event.uid: self.counter.count_message(event_message(event)) for event in foreign if event.uid not in known
+        }
+        if missing and not self.runtime.database.read_only and self.runtime.indexer is not None:
+            self.runtime.indexer.keep_counts(missing, name)
+        known.update(missing)
+        return lambda event: known.get(event.uid, event.token_count)
+
+    def _system(self, text: str) -> Item | None:
+        if not text:
+            return None
+        message: Message = {"role": "system", "content": text}
+        return Item(message, self.counter.count_message(message))
+
+    def _opened(self, turn: tuple[Unit, ...]) -> tuple[Unit, ...]:
+        """Let a turn that has no user message begin with one; providers refuse it otherwise."""
+        if not turn or turn[0].starts_a_turn:
+            return turn
+        message: Message = {"role": "user", "content": CONTINUED}
+        opening = Item(message, self.counter.count_message(message), note="the thread has no user turn here")
+        return (Unit((opening,)), *turn)
+
+    # -- desk -----------------------------------------------------------------
+
+    def _retrieve(
+        self,
+        connection: apsw.Connection,
+        head: ThreadHead,
+        state: ThreadState,
+        tail: Tail,
+        layout: Layout,
+        focus: str,
+    ) -> list[desks.Candidate]:
+        if not focus.strip() or self.budgets.desk < MIN_ITEM:
+            return []
+        shown = [event.event_id for event in (*tail.window, *tail.turn, *layout.protected)]
+        key = (focus, tail.turn[0].uid if tail.turn else None, head.revision, self.reading, self.budgets, tail.through)
+        with state.lock:
+            kept = state.turn
+        stable = bool(tail.turn) and kept is not None and kept[0][:5] == key[:5]
+        if stable and kept is not None:
+            names = set(shown)
+            hits = [hit for hit in kept[1] if hit.event_id not in names or hit.thread != self.reading.key]
+        else:
+            hits = self._search(connection, head, tail, focus, shown)
+            with state.lock:
+                state.turn = (key, tuple(hits))
+        return self._offer(desks.candidates(hits, self.counter), focus)
+
+    def _search(
+        self, connection: apsw.Connection, head: ThreadHead, tail: Tail, focus: str, shown: Sequence[str]
+    ) -> list[Hit]:
+        owners = retrieval.readable_owners(connection, self.authority, self.reading)
+        if not owners:
+            return []
+        exclude = retrieval.slots_of(connection, head.owner, shown)
+        exclude |= self._out_of_sight(connection, head, tail)
+        found = retrieval.search(
+            connection, self.runtime, focus, owners,
+            k=min(MAX_ITEMS, self.budgets.desk // MIN_ITEM), exclude=exclude,
+            min_relevance=self.min_relevance, neighbours=1, dedupe=True,
+        )  # fmt: skip
+        known = {hit.slot for hit in found} | exclude
+        context = []
+        for hit in found[:NEIGHBOURED]:
+            for record in hit.neighbours:
+                if record.slot not in known:
+                    known.add(record.slot)
+                    context.append(replace(record, score=hit.score, relevance=hit.relevance, neighbours=()))
+        return retrieval.hits_of(connection, [*found, *context])
+
+    def _out_of_sight(self, connection: apsw.Connection, head: ThreadHead, tail: Tail) -> set[int]:
+        """Return the slots of events after the build's point or on other branches."""
+        if head.branches == 0:
+            if tail.through >= head.last_sequence:
+                return set()
+            rows = connection.execute(
+                "SELECT event_id FROM event WHERE thread = ? AND sequence > ?", (head.owner, tail.through)
+            )
+            return retrieval.slots_of(connection, head.owner, [row[0] for row in rows.fetchall()])
+        hidden = [
+            row[0]
+            for row in connection.execute(
+                "SELECT event_id, sequence, branch FROM event WHERE thread = ?", (head.owner,)
+            )
+            if row[1] > tail.through or row[1] > tail.path.get(row[2], 0)
+        ]
+        return retrieval.slots_of(connection, head.owner, hidden)
+
+    def _offer(self, items: list[desks.Candidate], focus: str) -> list[desks.Candidate]:
+        """Let a plugin choose among the candidates, if one wants to."""
+        if not items or not self.runtime.plugins.implements("select_context"):
+            return items
+        by_id = {item.hit.record_id: item for item in items}
+        chosen = self.runtime.plugins.select_context(
+            DeskRequest(
+                collection=self.reading.key.collection,
+                session_id=self.reading.key.session_id,
+                focus=focus,
+                token_budget=self.budgets.desk,
+                candidates=tuple(
+                    DeskCandidate(item.hit.record_id, item.hit.text, item.tokens, item.hit.score) for item in items
+                ),
+            )
+        )
+        return items if chosen is None else [by_id[record_id] for record_id in chosen]
+
+    def _open_desk(
+        self, layout: Layout, items: list[desks.Candidate]
+    ) -> tuple[Layout, list[DeskItem], Message | None, int]:
+        """Fill the desk; items that are relevant may take room from the oldest recent units."""
+        if not items:
+            return layout, [], None, 0
+        wish = min(desks.wanted(items, self.counter), self.budgets.desk)
+        if wish > layout.free:
+            kept, dropped = give_to_desk(layout.recent, wish - layout.free, self.budgets)
+            layout = replace(
+                layout, recent=kept, left_out=(*layout.left_out, *dropped), free=layout.free + total(dropped)
+            )
+        chosen, block, tokens = desks.fill(items, min(self.budgets.desk, layout.free), self.counter)
+        return layout, chosen, block, tokens
+
+    # -- assembly -------------------------------------------------------------
+
+    def _assemble(
+        self,
+        connection: apsw.Connection,
+        tail: Tail,
+        layout: Layout,
+        groups: tuple[Grouped, Grouped],
+        shelf: Desk,
+        block: Message | None,
+        block_tokens: int,
+        fixed: int,
+        question: Question,
+    ) -> GovernedPrompt:
+        entries: list[tuple[Item, Origin]] = []
+        for item in layout.head:
+            entries.append((item, "system" if item.event is None else "protected"))
+        if layout.pinned is not None:
+            entries.append((layout.pinned, "protected"))
+        entries.extend((item, "recent") for unit in layout.recent for item in unit.items)
+        if block is not None:
+            entries.append((Item(block, block_tokens), "desk"))
+        entries.extend(
+            (item, "turn" if item.event is not None or item.message["role"] == "tool" else "synthetic")
+            for unit in layout.turn
+            for item in unit.items
+        )
+        parts = tuple(self._part(item, origin, layout, shelf) for item, origin in entries)
+        shown = {item.event.uid for item, _ in entries if item.event is not None}
+        shown |= {event.uid for event in layout.pinned_events}
+        reply_to = tail.turn[0].event_id if tail.turn and tail.turn[0].role == "user" else None
+        return GovernedPrompt(
+            messages=tuple(item.message for item, _ in entries),
+            parts=parts,
+            token_count=fixed + sum(item.tokens for item, _ in entries),
+            token_budget=self.budgets.total,
+            recent_event_ids=tuple(
+                item.event.event_id for item, origin in entries if origin in ("recent", "turn") and item.event
+            ),
+            protected_event_ids=tuple(
+                event.event_id
+                for event in (*layout.protected, *(e for e in tail.turn if e.protected and e.uid in shown))
+            ),
+            omitted_protected=layout.omitted_protected,
+            omitted=_omissions(tail, layout, groups, shown, question),
+            paged_out_events=max(0, tail.visible - len(shown)),
+            desk=shelf,
+            watermarks=Watermarks(0, 0, 0) if not tail.head.owner else outbox.watermarks(connection, tail.head.owner),
+            tokenizer=self.counter.name,
+            exact=self.counter.exact,
+            thread=self.reading.key,
+            event_id=reply_to,
+            answer=None if reply_to is None else log.answer_to(connection, tail.head.owner, reply_to),
+        )
+
+    def _part(self, item: Item, origin: Origin, layout: Layout, shelf: Desk) -> Part:
+        records: tuple[str, ...] = ()
+        if origin == "desk":
+            records = tuple(entry.hit.record_id for entry in shelf.items)
+        elif item is layout.pinned:
+            records = tuple(event.recall_id for event in layout.pinned_events)
+        content = item.message["content"]
+        cut = item.cut or (origin == "desk" and any(entry.cut for entry in shelf.items))
+        return Part(
+            origin=origin,
+            role=item.message["role"],
+            tokens=item.tokens,
+            event_id=item.event.event_id if item.event else None,
+            record_ids=records,
+            cut=cut,
+            note=item.note,
+            preview=text_of(content)[:PREVIEW],
+        )
+
+
+NEIGHBOURED = 3
+"""Best hits whose neighbours come along: the question before an answer, the answer after a question."""
+
+
+def _without(tail: Tail, hidden: Collection[str]) -> Tail:
+    if not hidden:
+        return tail
+    names = frozenset(hidden)
+    return replace(
+        tail,
+        window=tuple(event for event in tail.window if event.event_id not in names),
+        turn=tuple(event for event in tail.turn if event.event_id not in names),
+    )
+
+
+def _words_of(turn: Sequence[ContextEvent]) -> str:
+    for event in turn:
+        if event.role == "user":
+            return event.text
+    return ""
+
+
+def _omissions(
+    tail: Tail, layout: Layout, groups: tuple[Grouped, Grouped], shown: set[int], question: Question
+) -> tuple[Omission, ...]:
+    """List every event that is not shown, by reason; older ones as one range."""
+    result: list[Omission] = []
+    near = [*tail.window, *tail.turn]
+    first_near = near[0].sequence if near else tail.through + 1
+    left_out = [item.event for unit in layout.left_out for item in unit.items if item.event is not None]
+    orphans = [*groups[0].orphans, *groups[1].orphans]
+    listed = {event.uid for event in (*left_out, *orphans)}
+    rest = [event for event in near if event.uid not in shown and event.uid not in listed]
+    older = first_near - 1 - sum(1 for event in layout.protected if event.sequence < first_near)
+    if older > 0:
+        result.append(Omission("older than the recent window", older, 1, first_near - 1))
+    for reason, events in (
+        ("no room left in the budget", [event for event in left_out if event.uid not in shown]),
+        ("tool result without its call", orphans),
+        ("redacted", [event for event in rest if event.redacted]),
+        ("system text that is not protected", [e for e in rest if e.role in HEAD_ROLES and not e.redacted]),
+    ):
+        if events:
+            result.append(_omission(reason, events))
+    if question.hide:
+        result.append(Omission("hidden by the caller", len(question.hide), 0, tail.through))
+    return tuple(result)
+
+
+def _omission(reason: str, events: Sequence[ContextEvent]) -> Omission:
+    sequences = [event.sequence for event in events]
+    names = tuple(event.event_id for event in events) if len(events) <= FEW else ()
+    return Omission(reason, len(events), min(sequences), max(sequences), names)

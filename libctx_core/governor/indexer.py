@@ -1,0 +1,328 @@
+"""The worker that makes durable events searchable: claims, embeds, indexes, in batches."""
+
+import logging
+import os
+import random
+import threading
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import apsw
+
+from libctx_core.errors import LibctxError, StoreClosedError
+from libctx_core.models import ContextEvent, caption_of
+from libctx_core.ports import Embedder
+from libctx_core.store import Database, outbox
+from libctx_core.store import events as log
+from libctx_core.store.outbox import Claim
+from libctx_core.store.records import RecordInput
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from libctx_core.search.index import SearchIndex
+
+logger = logging.getLogger(__name__)
+
+BATCH = 256
+"""Events leased and committed together."""
+
+LEASE = 30.0
+"""Seconds after which another process may take over an owner that cannot be proven dead."""
+
+IDLE_POLL = 0.5
+"""Seconds between looks at the outbox when nobody calls: work of a killed process is found by then."""
+
+MAX_ATTEMPTS = 5
+BACKOFF = 0.2
+"""Seconds before the first retry; doubles with each attempt, with jitter."""
+
+
+class Indexer:
+    """Indexes events behind the caller's back and says how far it got.
+
+    One thread per open library. Work is leased from the outbox by owner, expiry and
+    token, so several processes share it; what an obsolete token completes is refused.
+
+    Args:
+        database: The library file.
+        index: Write door of search.
+        embedder: Makes vectors; None indexes words only.
+    """
+
+    def __init__(self, database: Database, index: "SearchIndex", embedder: Embedder | None) -> None:
+        self._database = database
+        self._index = index
+        self._embedder = embedder
+        self._owner = process_owner()
+        self._condition = threading.Condition()
+        self._wanted = False
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+        self._counts: list[tuple[dict[int, int], str]] = []
+        self.last_error: str | None = None
+
+    # -- being called ---------------------------------------------------------
+
+    def wake(self) -> None:
+        """Say that there is work; returns at once."""
+        with self._condition:
+            self._wanted = True
+            if self._thread is None and not self._stopping:
+                self._thread = threading.Thread(target=self._run, name="libctx-indexer", daemon=True)
+                self._thread.start()
+            self._condition.notify_all()
+
+    def keep_counts(self, counts: dict[int, int], counter: str) -> None:
+        """Store token counts of a second counter when the indexer next writes."""
+        with self._condition:
+            self._counts.append((counts, counter))
+        self.wake()
+
+    def wait(self, done: "Done", timeout: float) -> bool:
+        """Wait until `done` says so; it is asked after each batch. False when time ran out."""
+        deadline = time.monotonic() + timeout
+        self.wake()
+        while not done():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            with self._condition:
+                # another process may finish the work without telling this one
+                self._condition.wait(min(left, IDLE_POLL))
+        return True
+
+    def close(self) -> None:
+        """Finish the batch at hand and stop; the rest stays in the outbox."""
+        with self._condition:
+            self._stopping = True
+            self._condition.notify_all()
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    # -- working --------------------------------------------------------------
+
+    def _run(self) -> None:
+        while True:
+            with self._condition:
+                if not self._wanted and not self._stopping:
+                    self._condition.wait(IDLE_POLL)
+                if self._stopping:
+                    return
+                self._wanted = False
+            try:
+                while self.step() and not self._stopping:
+                    with self._condition:
+                        self._condition.notify_all()
+                self.last_error = None
+            except StoreClosedError:
+                return
+            except (LibctxError, apsw.Error) as error:
+                self.last_error = describe(error)
+                logger.warning("indexing paused: %s", self.last_error)
+                with self._condition:
+                    self._condition.wait(BACKOFF)
+            with self._condition:
+                self._condition.notify_all()
+
+    def step(self) -> int:
+        """Index one batch on this thread; return how many events were taken."""
+        self._write_counts()
+        with self._database.read() as connection:
+            if connection.execute("SELECT 1 FROM outbox LIMIT 1").get is None:
+                return 0
+        claim = self._database.write(self._claim, durable=False)
+        if claim is None:
+            return 0
+        groups: dict[int, list[tuple[ContextEvent, int]]] = defaultdict(list)
+        for thread, event, attempts in claim.items:
+            groups[thread].append((event, attempts))
+        for thread, members in groups.items():
+            self._index_thread(claim, thread, members)
+        return len(claim.items)
+
+    def _claim(self, connection: apsw.Connection) -> Claim | None:
+        owners = outbox.claim_owners(connection)
+        dead = [owner for owner in owners if owner != self._owner and is_dead(owner)]
+        return outbox.claim(
+            connection, owner=self._owner, token=uuid.uuid4().hex, now=time.time(), lease=LEASE, limit=BATCH, dead=dead
+        )
+
+    def _write_counts(self) -> None:
+        with self._condition:
+            counts, self._counts = self._counts, []
+        for values, counter in counts:
+            self._database.write(
+                lambda connection, values=values, counter=counter: log.store_tokens(connection, values, counter),
+                durable=False,
+            )
+
+    def _index_thread(self, claim: Claim, thread: int, members: Sequence[tuple[ContextEvent, int]]) -> None:
+        """Index the events of one thread together; if that fails, one by one."""
+        try:
+            self._index(claim, thread, [event for event, _ in members])
+        except StoreClosedError:
+            raise
+        except Exception as error:  # noqa: BLE001 - an embedder or a plugin may raise anything
+            if len(members) == 1:
+                self._give_back(thread, members[0], error)
+                return
+            for member in members:
+                self._index_thread(claim, thread, [member])
+
+    def _index(self, claim: Claim, thread: int, events: Sequence[ContextEvent]) -> None:
+        shown = [event for event in events if is_searchable(event)]
+        records = [record_of(event) for event in shown]
+        vectors = self._embed(records)
+        profile = self._embedder.profile_id if self._embedder is not None else ""
+
+        def store(connection: apsw.Connection) -> None:
+            held = outbox.held(connection, claim.token)
+            fresh = [place for place, event in enumerate(shown) if event.uid in held and _is_current(connection, event)]
+            for place in fresh:
+                if shown[place].revision:
+                    self._remove_record(connection, thread, shown[place].event_id)
+            self._index.add(
+                connection,
+                thread,
+                [records[place] for place in fresh],
+                None if vectors is None else vectors[fresh],
+                profile=profile,
+            )
+            outbox.complete(connection, [event.uid for event in events if event.uid in held])
+
+        self._database.write(store, durable=False)
+
+    def _remove_record(self, connection: apsw.Connection, thread: int, event_id: str) -> None:
+        slot = connection.execute("SELECT slot FROM record WHERE owner = ? AND key = ?", (thread, event_id)).get
+        if slot is not None:
+            self._index.remove(connection, [slot])
+
+    def _embed(self, records: Sequence[RecordInput]) -> "NDArray[np.float32] | None":
+        if self._embedder is None or not records:
+            return None
+        return self._embedder.embed_documents([embedded_text(record) for record in records])
+
+    def _give_back(self, thread: int, member: tuple[ContextEvent, int], error: Exception) -> None:
+        event, attempts = member
+        self.last_error = describe(error)
+
+        def store(connection: apsw.Connection) -> None:
+            if attempts + 1 >= MAX_ATTEMPTS:
+                outbox.quarantine(
+                    connection, thread, event, attempts=attempts + 1, error=describe(error), at=time.time()
+                )
+            else:
+                wait = BACKOFF * 2**attempts * (0.5 + random.random())  # noqa: S311 - jitter, not a secret
+                outbox.postpone(connection, event.uid, not_before=time.time() + wait)
+
+        self._database.write(store, durable=False)
+
+
+class Done:
+    """Answers whether a thread, or the whole library, is searchable through a sequence."""
+
+    def __init__(self, database: Database, thread: int | None, sequence: int) -> None:
+        self._database = database
+        self._thread = thread
+        self._sequence = sequence
+
+    def __call__(self) -> bool:
+        with self._database.read() as connection:
+            if self._thread is None:
+                return outbox.pending(connection) == 0
+            return outbox.watermarks(connection, self._thread).indexed_through >= self._sequence
+
+
+def is_searchable(event: ContextEvent) -> bool:
+    """Tell whether an event has words to be found by."""
+    return not event.redacted and bool(event.text.strip() or caption_of(event.content))
+
+
+def record_of(event: ContextEvent) -> RecordInput:
+    """Return the searchable record of an event."""
+    return RecordInput(
+        key=event.event_id,
+        kind="event",
+        text=event.text,
+        caption=caption_of(event.content),
+        role=event.role,
+        speaker=event.speaker,
+        session=session_of(event),
+        sequence=event.sequence,
+        occurred_at=event.occurred_at,
+    )
+
+
+def session_of(event: ContextEvent) -> str | None:
+    """Return the sitting an event belongs to, if its metadata names one."""
+    value = (event.metadata or {}).get("session")
+    return value if isinstance(value, str) else None
+
+
+def embedded_text(record: RecordInput) -> str:
+    """Return the text a record is embedded by: who said it, what, and what was attached."""
+    speaker = f"{record.speaker}: " if record.speaker else ""
+    caption = f" {record.caption}" if record.caption else ""
+    return f"{speaker}{record.text}{caption}"
+
+
+def _is_current(connection: apsw.Connection, event: ContextEvent) -> bool:
+    """Tell whether the event still says what was embedded; it may be amended or redacted meanwhile."""
+    row = connection.execute("SELECT revision, redacted FROM event WHERE uid = ?", (event.uid,)).fetchall()
+    return bool(row) and row[0] == (event.revision, 0)
+
+
+def describe(error: BaseException) -> str:
+    """Return an error's class and, for our own errors, its message; foreign messages may quote the text."""
+    if isinstance(error, LibctxError):
+        return f"{type(error).__name__}: {error}"
+    return type(error).__name__
+
+
+def process_owner() -> str:
+    """Return an id of this process that another process on this machine can test for life."""
+    return f"{_machine()}/{os.getpid()}/{_process_stat(os.getpid())[1]}/{uuid.uuid4().hex[:8]}"
+
+
+def is_dead(owner: str) -> bool:
+    """Tell whether an owner is proven dead: same machine since its start, and no such process."""
+    machine, _, rest = owner.partition("/")
+    pid_text, _, rest = rest.partition("/")
+    started = rest.partition("/")[0]
+    if machine != _machine() or not pid_text.isdigit() or not hasattr(os, "kill") or os.name == "nt":
+        return False
+    pid = int(pid_text)
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    state, since = _process_stat(pid)
+    return state in ("Z", "X") or (bool(started) and bool(since) and since != started)
+
+
+def _machine() -> str:
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    try:
+        return boot.read_text().strip()
+    except OSError:
+        return f"{uuid.getnode():x}"
+
+
+def _process_stat(pid: int) -> tuple[str, str]:
+    """Return a process's state letter and its start in clock ticks since boot, where the system tells."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return "", ""
+    # after the name in brackets: state is field 3 of the line, the start time field 22
+    fields = stat.rpartition(")")[2].split()
+    return fields[0], fields[19]

@@ -1,0 +1,170 @@
+"""What a desk may draw on, and what it found there."""
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import apsw
+
+from libctx_core.access.authority import Authority
+from libctx_core.access.metadata import ResourceMetadata
+from libctx_core.errors.access import Operation
+from libctx_core.governor.runtime import Runtime
+from libctx_core.models import Hit, ThreadKey
+from libctx_core.search.request import RecordHit, SearchRequest
+from libctx_core.store.owners import COLLECTION, MEMORY, SOURCE, THREAD, OwnerRow, find_owner, owner_by_id
+
+Reach = Literal["thread", "owner", "collection"]
+
+SHELF = "shelf"
+"""Key of the one shelf of a collection."""
+
+TEAM = "team"
+"""Key of the shelf of a team; its collection is the team's name."""
+
+MIN_RELEVANCE = 0.10
+"""Relevance below which nothing is put on a desk of its own accord; see the search documentation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Where a governor's retrieval may look.
+
+    Attributes:
+        key: Its own thread.
+        user: Owner of the thread, for ``reach="owner"``.
+        reach: ``thread`` for the thread and the collection's shelf, ``owner`` for the same
+            user's other threads too, ``collection`` for every thread of the collection.
+        teams: Teams whose shelves are read too.
+        memories: Whether the collection's memories and sources are read too.
+    """
+
+    key: ThreadKey
+    user: str | None = None
+    reach: Reach = "thread"
+    teams: tuple[str, ...] = ()
+    memories: bool = True
+
+
+def enrolment(row: OwnerRow) -> ResourceMetadata | None:
+    """Return the access metadata on an owner row, None while it is not enrolled."""
+    if row.resource_id is None:
+        return None
+    return ResourceMetadata(row.kind, row.resource_id, row.boundary_id, row.metadata_version or 1)
+
+
+def may_read(authority: Authority, row: OwnerRow) -> bool:
+    """Tell whether a search may look into an owner object."""
+    return authority.allowed(Operation.READ, row.kind, f"{row.collection}/{row.key}", lambda: enrolment(row))
+
+
+def readable_owners(connection: apsw.Connection, authority: Authority, reading: Reading) -> list[int]:
+    """Return the owner objects a desk may search, decided before anything is ranked."""
+    collection = reading.key.collection
+    rows = [
+        find_owner(connection, THREAD, collection, reading.key.session_id),
+        find_owner(connection, COLLECTION, collection, SHELF),
+        *(find_owner(connection, COLLECTION, team, TEAM) for team in reading.teams),
+    ]
+    if reading.memories:
+        rows.extend(_all_of(connection, "kind IN (?, ?) AND collection = ?", (MEMORY, SOURCE, collection)))
+    if reading.reach == "owner" and reading.user is not None:
+        rows.extend(_all_of(connection, "kind = ? AND user = ?", (THREAD, reading.user)))
+    elif reading.reach == "collection":
+        rows.extend(_all_of(connection, "kind = ? AND collection = ?", (THREAD, collection)))
+    unique = {row.id: row for row in rows if row is not None}
+    return [row.id for row in unique.values() if may_read(authority, row)]
+
+
+def all_readable_owners(connection: apsw.Connection, authority: Authority) -> list[int]:
+    """Return every owner object of the library that may be searched."""
+    return [row.id for row in _all_of(connection, "1", ()) if may_read(authority, row)]
+
+
+def _all_of(connection: apsw.Connection, condition: str, values: tuple[str, ...]) -> list[OwnerRow]:
+    ids = connection.execute(f"SELECT id FROM owner WHERE {condition}", values)  # noqa: S608 - constant conditions
+    rows = (owner_by_id(connection, owner_id) for (owner_id,) in ids.fetchall())
+    return [row for row in rows if row is not None]
+
+
+def search(
+    connection: apsw.Connection,
+    runtime: Runtime,
+    text: str,
+    owners: Sequence[int],
+    *,
+    k: int,
+    exclude: Collection[int] = (),
+    min_relevance: float = 0.0,
+    neighbours: int = 0,
+    dedupe: bool = False,
+    explain: bool = False,
+) -> list[RecordHit]:
+    """Ask the library's one search engine."""
+    request = SearchRequest(
+        text=text,
+        owners=owners,
+        k=k,
+        exclude=exclude,
+        min_relevance=min_relevance,
+        neighbours=neighbours,
+        dedupe=dedupe,
+        explain=explain,
+        now=runtime.clock(),
+    )
+    return runtime.searcher.search_in(connection, request)
+
+
+def slots_of(connection: apsw.Connection, thread: int, event_ids: Collection[str]) -> set[int]:
+    """Return the slots of a thread's events, so that they can be left out of a search."""
+    slots: set[int] = set()
+    for event_id in event_ids:
+        slot = connection.execute("SELECT slot FROM record WHERE owner = ? AND key = ?", (thread, event_id)).get
+        if slot is not None:
+            slots.add(slot)
+    return slots
+
+
+def hits_of(connection: apsw.Connection, found: Sequence[RecordHit]) -> list[Hit]:
+    """Turn found records into hits with their citation."""
+    owners: dict[int, OwnerRow | None] = {}
+    result = []
+    for record in found:
+        if record.owner not in owners:
+            owners[record.owner] = owner_by_id(connection, record.owner)
+        row = owners[record.owner]
+        if row is not None:
+            result.append(_hit(connection, record, row))
+    return result
+
+
+def _hit(connection: apsw.Connection, record: RecordHit, row: OwnerRow) -> Hit:
+    is_event = row.kind == THREAD
+    uid = None
+    if is_event:
+        uid = connection.execute("SELECT uid FROM event WHERE thread = ? AND event_id = ?", (row.id, record.key)).get
+    return Hit(
+        record_id=f"e{uid}" if uid is not None else f"r{record.slot}",
+        event_id=record.key if is_event else None,
+        text=record.text,
+        score=record.score,
+        relevance=record.relevance,
+        signals=record.signals,
+        matched_by=record.matched_by,
+        kind=record.kind,
+        thread=ThreadKey(row.collection, row.key) if is_event else None,
+        sequence=record.sequence,
+        role=record.role,
+        speaker=record.speaker,
+        occurred_at=record.occurred_at,
+        citation=_citation(record, row),
+        metadata=None if record.metadata is None else json.loads(record.metadata),
+    )
+
+
+def _citation(record: RecordHit, row: OwnerRow) -> str:
+    if row.kind == THREAD:
+        return f"{row.collection}/{row.key}#{record.sequence}"
+    place = record.ref or record.key
+    return f"{row.collection}/{place}" if row.kind == COLLECTION else f"{row.collection}/{row.key}#{place}"

@@ -1,0 +1,63 @@
+"""What every governor of one library shares."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from libctx_core.access.authority import Authority
+from libctx_core.governor.thread import ThreadStates
+from libctx_core.models import Clock, system_clock
+from libctx_core.plugins import Plugins
+from libctx_core.ports import Embedder, Observation
+from libctx_core.store import Database
+
+if TYPE_CHECKING:
+    from libctx_core.governor.indexer import Indexer
+    from libctx_core.search.index import SearchIndex
+    from libctx_core.search.searcher import Searcher
+
+
+class DerivedMemories(Protocol):
+    """What redaction asks of the memory family."""
+
+    def citing_event(self, collection: str, session_id: str, event_id: str) -> list[str]:
+        """Return the ids of entries whose sources include the event."""
+        ...
+
+    def purge(self, entry_ids: Sequence[str]) -> None:
+        """Remove entries and leave tombstones."""
+        ...
+
+
+@dataclass(slots=True)
+class Runtime:
+    """The shared parts of an open library.
+
+    Attributes:
+        database: The library file.
+        index: Write door of search.
+        searcher: Read door of search.
+        embedder: Makes vectors; None where the library was opened without.
+        plugins: Loaded plugins.
+        authority: Decides who may do what.
+        indexer: Makes durable events searchable; None in a read-only library.
+        memories: The memory family, if the library has one.
+        states: What is kept of the threads in use.
+        clock: Seconds since the epoch.
+    """
+
+    database: Database
+    index: "SearchIndex"
+    searcher: "Searcher"
+    embedder: Embedder | None
+    plugins: Plugins
+    authority: Authority
+    indexer: "Indexer | None" = None
+    memories: DerivedMemories | None = None
+    states: ThreadStates = field(default_factory=ThreadStates)
+    clock: Clock = system_clock
+
+    def observe(self, name: str, attributes: dict[str, str | int | float | bool]) -> None:
+        """Tell observers what happened; never the text of an event."""
+        if self.plugins.implements("on_event"):
+            self.plugins.on_event((Observation(name, attributes),))
