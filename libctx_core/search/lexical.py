@@ -1,6 +1,6 @@
 """The lexical channel: postings of the question's terms over the owners in scope, and their BM25."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import apsw
@@ -39,18 +39,45 @@ def inverse_document_frequency(records: int, holding: int) -> float:
     return float(np.log1p((records - holding + 0.5) / (holding + 0.5)))
 
 
-def find_terms(
-    connection: apsw.Connection, scope: Scope, terms: Sequence[str], *, budget: int = POSTING_BUDGET
-) -> list[TermRows]:
-    """Return the rows of each term that occurs, rarest first, within a budget of postings.
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """What the index knows of a question's terms.
+
+    Attributes:
+        terms: Rows of the terms to score, rarest first.
+        idf: Inverse document frequency of every term asked for, found or not.
+    """
+
+    terms: list[TermRows]
+    idf: dict[str, float]
+
+
+def look_up(
+    connection: apsw.Connection,
+    scope: Scope,
+    terms: Sequence[str],
+    *,
+    weighed: Collection[str] = (),
+    budget: int = POSTING_BUDGET,
+) -> Lookup:
+    """Return the rows of each term that occurs, within a budget of postings.
 
     Statistics are of the scope: no other owner's records enter them.
+
+    Args:
+        connection: A reader.
+        scope: The owners to look in.
+        terms: Terms to score.
+        weighed: Terms of which only the frequency is wanted.
+        budget: Postings to score; the rarest term is always scored.
     """
+    idf: dict[str, float] = {}
     found: list[tuple[int, str, list[tuple[int, bytes]]]] = []
-    for term in dict.fromkeys(terms):
+    for term in dict.fromkeys((*terms, *weighed)):
         blocks = _blocks(connection, scope, term)
         count = sum(len(data) for _, data in blocks) // _ENTRY.itemsize
-        if count:
+        idf[term] = inverse_document_frequency(scope.alive, count)
+        if count and term not in weighed:
             found.append((count, term, blocks))
     found.sort(key=lambda item: (item[0], item[1]))
     kept: list[TermRows] = []
@@ -59,9 +86,8 @@ def find_terms(
         spent += count
         if kept and spent > budget:
             break
-        rows, frequency = _decoded(blocks)
-        kept.append(TermRows(term, rows, frequency, inverse_document_frequency(scope.alive, count)))
-    return kept
+        kept.append(TermRows(term, *_decoded(blocks), idf[term]))
+    return Lookup(kept, idf)
 
 
 def _blocks(connection: apsw.Connection, scope: Scope, term: str) -> list[tuple[int, bytes]]:

@@ -1,7 +1,7 @@
 """The records in scope as columns: what ranking reads instead of rows, cached and kept current."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import apsw
@@ -127,6 +127,15 @@ class Scope:
     def start(self, owner: int) -> int:
         """Return the first row of an owner."""
         return self._start_of[owner]
+
+    def spread(self, values: Mapping[int, Floats]) -> Floats:
+        """Return per-owner values by position as one value per row; NaN where there is none."""
+        spread = np.full(self.size, np.nan, np.float32)
+        for owner, found in values.items():
+            start = self._start_of[owner]
+            count = min(len(found), self._size_of(owner))
+            spread[start : start + count] = found[:count]
+        return spread
 
     def slot(self, row: int) -> int:
         """Return the slot that a row stands for."""

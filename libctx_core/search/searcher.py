@@ -1,6 +1,6 @@
 """The read door: one entry point to find records."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import apsw
@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from libctx_core.errors import EmbeddingProfileError
 from libctx_core.ports import Embedder
 from libctx_core.search.analysis import analyse_question
-from libctx_core.search.lexical import find_terms
-from libctx_core.search.matrix import VectorMatrix
+from libctx_core.search.lexical import look_up
 from libctx_core.search.ranking import (
     DEFAULT_WEIGHTS,
     Evidence,
@@ -24,11 +23,14 @@ from libctx_core.search.ranking import (
 from libctx_core.search.request import RecordHit, SearchRequest
 from libctx_core.search.scope import Floats, Scope, ScopeCache
 from libctx_core.search.speakers import named_speakers
+from libctx_core.search.vectors import VectorIndex
+from libctx_core.search.weighting import WeightedEmbedder, word_weight
 from libctx_core.store.database import Database
 from libctx_core.store.index import INDEX
-from libctx_core.store.index_records import expired_slots, read_profile, read_record
+from libctx_core.store.index_records import expired_slots, read_record
 from libctx_core.store.owners import OWNERS
 from libctx_core.store.records import RECORDS, owner_and_position
+from libctx_core.store.vectors import vector_state
 
 VECTOR_FOUND = 0.5
 """Standardised cosine, divided by four as the signal is, from which the vector channel counts as a match."""
@@ -40,11 +42,17 @@ class Searcher:
     Args:
         database: The library file.
         embedder: Turns questions into vectors; None searches by words only.
+        vectors: The vector index to share with others; None means one of its own.
         weights: Weights of the signals.
     """
 
     def __init__(
-        self, database: Database, embedder: Embedder | None = None, *, weights: SignalWeights = DEFAULT_WEIGHTS
+        self,
+        database: Database,
+        embedder: Embedder | None = None,
+        *,
+        vectors: VectorIndex | None = None,
+        weights: SignalWeights = DEFAULT_WEIGHTS,
     ) -> None:
         for component in (OWNERS, RECORDS, INDEX):
             database.ensure(component)
@@ -52,7 +60,7 @@ class Searcher:
         self._embedder = embedder
         self._weights = weights
         self._scopes = ScopeCache()
-        self._matrix = VectorMatrix()
+        self._vectors = vectors or VectorIndex()
 
     def search(self, request: SearchRequest) -> list[RecordHit]:
         """Return the best records, best first.
@@ -86,25 +94,42 @@ class Searcher:
         question = analyse_question(request.text)
         numbers, places = named_speakers(scope, question.words)
         asked = [term for at, word in enumerate(question.words) if at not in places for term in word.terms]
+        names = [term for at in sorted(places) for term in question.words[at].terms]
         if not asked:
-            asked = [term for word in question.words for term in word.terms]
+            asked, names = names, []
         named = None
         if numbers:
             named = np.zeros(scope.speakers, np.bool_)
             named[list(numbers)] = True
-        terms = find_terms(connection, scope, asked) if request.mode != "vector" else []
-        return Evidence(question, terms, named, self._cosines(connection, scope, request))
+        found = look_up(connection, scope, asked, weighed=set(names) - set(asked))
+        return Evidence(question, found.terms, named, self._cosines(connection, scope, request, found.idf))
 
-    def _cosines(self, connection: apsw.Connection, scope: Scope, request: SearchRequest) -> Floats | None:
+    def _cosines(
+        self, connection: apsw.Connection, scope: Scope, request: SearchRequest, idf: Mapping[str, float]
+    ) -> Floats | None:
         if self._embedder is None or request.mode == "lexical":
             return None
-        for part in scope.parts:
-            profile = read_profile(connection, part.state.owner)
-            if profile is not None and profile[0] != self._embedder.profile_id:
+        owners = []
+        for owner in scope.owners.tolist():
+            state = vector_state(connection, owner)
+            if state is None:
+                continue
+            if state.profile and state.profile != self._embedder.profile_id:
                 if request.mode in ("vector", "hybrid"):
-                    raise EmbeddingProfileError(profile[0], self._embedder.profile_id)
-                return None
-        return self._matrix.similarities(connection, scope, self._embedder.embed_query(request.text))
+                    raise EmbeddingProfileError(state.profile, self._embedder.profile_id)
+                continue
+            owners.append(owner)
+        if not owners:
+            return None
+        return scope.spread(self._vectors.similarities(connection, owners, self._embed(request.text, idf)))
+
+    def _embed(self, text: str, idf: Mapping[str, float]) -> Floats:
+        """Return the question's vector; words weigh by their rarity in the scope where the embedder can do that."""
+        assert self._embedder is not None, "asked for only with an embedder"
+        if not isinstance(self._embedder, WeightedEmbedder):
+            return self._embedder.embed_query(text)
+        vector = self._embedder.embed_query_weighted(text, lambda word: word_weight(word, idf))
+        return vector if vector.any() else self._embedder.embed_query(text)
 
     def _hit(
         self,
