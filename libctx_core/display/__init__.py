@@ -9,6 +9,7 @@ from libctx_core.display.hits import hits_html, hits_records, hits_text
 from libctx_core.display.markup import Html
 from libctx_core.display.plain import MAX_PREVIEW, MAX_ROWS, preview, visible
 from libctx_core.display.prompt import prompt_html, prompt_records, prompt_summary, prompt_text
+from libctx_core.display.status import status_html, status_records, status_summary, status_text
 from libctx_core.display.table import table_html, table_text
 from libctx_core.display.timeline import Tick, timeline_html, timeline_records, timeline_text
 
@@ -29,6 +30,10 @@ __all__ = [
     "prompt_records",
     "prompt_summary",
     "prompt_text",
+    "status_html",
+    "status_records",
+    "status_summary",
+    "status_text",
     "table_html",
     "table_text",
     "timeline_html",

@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from libctx_core.models import Hit, Watermarks
+from libctx_core.models import Hit, ThreadKey, Watermarks
 
 
 class PartShape(Protocol):
@@ -99,3 +99,31 @@ class PromptShape(Protocol):
     def desk(self) -> DeskShape: ...
     @property
     def watermarks(self) -> Watermarks: ...
+
+
+class QuarantinedShape(Protocol):
+    """An event that could not be indexed."""
+
+    @property
+    def event_id(self) -> str: ...
+    @property
+    def sequence(self) -> int: ...
+    @property
+    def attempts(self) -> int: ...
+    @property
+    def error(self) -> str: ...
+
+
+class StatusShape(Protocol):
+    """How a thread is doing."""
+
+    @property
+    def thread(self) -> ThreadKey: ...
+    @property
+    def watermarks(self) -> Watermarks: ...
+    @property
+    def pending(self) -> int: ...
+    @property
+    def quarantined(self) -> Sequence[QuarantinedShape]: ...
+    @property
+    def indexer_error(self) -> str | None: ...

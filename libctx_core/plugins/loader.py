@@ -1,7 +1,7 @@
 """Loading plugins so that one that is broken stands alone."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.metadata import EntryPoint
 
 import pluggy
@@ -9,7 +9,7 @@ import pluggy
 from libctx_core.errors import PluginConflictError, PluginError, PluginNotFoundError
 from libctx_core.plugins import built_in, specs
 from libctx_core.plugins.calls import HookCalls
-from libctx_core.plugins.collection import Collection
+from libctx_core.plugins.contributions import Contributions
 from libctx_core.plugins.discovery import by_name, installed, package_of, wanted_by
 from libctx_core.plugins.markers import PROJECT
 from libctx_core.plugins.status import Origin, PluginStatus
@@ -23,7 +23,7 @@ class Loader:
 
     Attributes:
         calls: Calls the hooks of what is loaded.
-        collection: What the loaded plugins registered.
+        contributions: What the loaded plugins registered.
         statuses: Every plugin met so far, by name.
     """
 
@@ -31,7 +31,7 @@ class Loader:
         self._manager = pluggy.PluginManager(PROJECT)
         self._manager.add_hookspecs(specs)
         self.calls = HookCalls(self._manager.hook)
-        self.collection = Collection()
+        self.contributions = Contributions()
         self.statuses: dict[str, PluginStatus] = {}
         self.admit(built_in, BUILT_IN, "built-in")
 
@@ -88,8 +88,17 @@ class Loader:
             raise PluginError(name, f"cannot be imported: {type(error).__name__}: {error}") from error
         self.admit(plugin, name, "installed", package_of(entries))
 
-    def admit(self, plugin: object, name: str, origin: Origin, package: str = "") -> None:
+    def admit(
+        self, plugin: object, name: str, origin: Origin, package: str = "", *, refused: Collection[str] = ()
+    ) -> None:
         """Register one plugin and take in what it brings; all of it or nothing.
+
+        Args:
+            plugin: A module or an instance.
+            name: Its name.
+            origin: Where it came from.
+            package: Distribution and version that bring it.
+            refused: Hooks it may not implement, because it is too late for them.
 
         Raises:
             PluginConflictError: Another plugin has the name.
@@ -104,9 +113,12 @@ class Loader:
         try:
             self._register(plugin, name)
             hooks = self._inspect(plugin, name)
+            late = sorted(set(hooks).intersection(refused))
+            if late:
+                raise PluginError(name, f"implements {late[0]}, which must be loaded before the library opens")
             self._collect(name)
         except PluginError:
-            self.collection.drop(name)
+            self.contributions.drop(name)
             if self._manager.has_plugin(name):
                 self._manager.unregister(name=name)
             raise
@@ -138,12 +150,12 @@ class Loader:
         return tuple(sorted(hooks))
 
     def _collect(self, name: str) -> None:
-        for hook in (*self.collection.factories, "register_tools", "register_resource_kinds"):
+        for hook in (*self.contributions.factories, "register_tools", "register_resource_kinds"):
             for implementation in self.calls.implementations(hook):
                 if implementation.plugin_name != name:
                     continue
                 try:
-                    self.collection.take(name, hook, self.calls.call(implementation, hook, {}))
+                    self.contributions.take(name, hook, self.calls.call(implementation, hook, {}))
                 except PluginError:
                     raise
                 except Exception as error:

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     import apsw
 
 
+_AT_OPENING = ("check_access", "sqlite_connect")
+"""Hooks a library asks for when it opens; one that came later would be left out without a word."""
+
+
 class Plugins:
     """What is loaded for one library: parts by explicit name, and its hooks.
 
@@ -34,7 +38,7 @@ class Plugins:
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
         self._calls = loader.calls
-        self._collection = loader.collection
+        self._contributions = loader.contributions
         self._library: Any = None
 
     @classmethod
@@ -64,10 +68,11 @@ class Plugins:
 
         Raises:
             PluginConflictError: Another plugin has the name.
-            PluginError: It cannot be used.
+            PluginError: It cannot be used, or implements a hook that an open library no
+                longer asks: hand it to `LibraryOfContext` instead.
         """
         chosen = name_of(plugin) if name is None else name
-        self._loader.admit(plugin, chosen, "given")
+        self._loader.admit(plugin, chosen, "given", refused=() if self._library is None else _AT_OPENING)
         if self._library is not None:
             self._calls.notify("library_opened", only=(chosen,), library=self._library)
 
@@ -89,15 +94,15 @@ class Plugins:
 
     def names(self, hook: str) -> tuple[str, ...]:
         """Return the names that a ``register_…`` hook brought, sorted."""
-        return self._collection.factories[hook].names()
+        return self._contributions.factories[hook].names()
 
     def storage_backend(self, name: str) -> StorageFactory:
         """Return what opens a store."""
-        return self._collection.factories["register_storage_backends"].find(name).value
+        return self._contributions.factories["register_storage_backends"].find(name).value
 
     def vector_index(self, name: str) -> Callable[..., Any]:
         """Return the factory of a vector index."""
-        return self._collection.factories["register_vector_indexes"].find(name).value
+        return self._contributions.factories["register_vector_indexes"].find(name).value
 
     def embedder(self, name: str) -> Embedder:
         """Build an embedder."""
@@ -123,7 +128,7 @@ class Plugins:
 
     def artifact_family(self, name: str) -> Any:
         """Return the content model of an artifact family."""
-        return self._collection.factories["register_artifact_families"].find(name).value
+        return self._contributions.factories["register_artifact_families"].find(name).value
 
     def tools(self) -> tuple[ToolSpec, ...]:
         """Return the functions a model may call, sorted by name.
@@ -131,15 +136,15 @@ class Plugins:
         Raises:
             PluginConflictError: Two plugins bring a tool of one name.
         """
-        return tuple(part.value for part in self._collection.tools.parts())
+        return tuple(part.value for part in self._contributions.tools.parts())
 
     def resource_kinds(self) -> frozenset[str]:
         """Return the resource kinds that plugins added."""
-        return frozenset(kind for kind, owners in self._collection.resource_kinds.items() if owners)
+        return frozenset(kind for kind, owners in self._contributions.resource_kinds.items() if owners)
 
     def _build(self, hook: str, name: str, port: Any = object) -> Any:
-        part = self._collection.factories[hook].find(name)
-        kind = self._collection.factories[hook].kind
+        part = self._contributions.factories[hook].find(name)
+        kind = self._contributions.factories[hook].kind
         try:
             built = part.value()
         except LibctxError:

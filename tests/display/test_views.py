@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from libctx_core import display
 from libctx_core.display import plain
-from libctx_core.models import Hit, Watermarks
+from libctx_core.models import Hit, ThreadKey, Watermarks
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>\x1b[31m\x07\u202ereversed\x00 & more"
 VOID = {"br", "line"}
@@ -75,21 +75,34 @@ def prompt(parts=(), **changes):
     return Values(**{**values, **changes})
 
 
+def status(failed=(), error=None, thread="s"):
+    return Values(
+        thread=ThreadKey("default", thread),
+        watermarks=Watermarks(20, 20, 10),
+        pending=10,
+        quarantined=failed,
+        indexer_error=error,
+    )
+
+
 def every_view(text):
     """Every text and HTML view, each with `text` in every place that can hold a stored text."""
     found = hit(text, text, speaker=text, role=text, citation=text, signals={text: 1.0})
     omitted = [Values(reason=text, count=3, first_sequence=1, last_sequence=9)]
     lost = [Values(event_id=text, tokens=5, reason=text)]
     shown = desk([found], [text])
+    poor = status([Values(event_id=text, sequence=3, attempts=8, error=text)], text, text)
     texts = [
         display.desk_text(shown),
         display.hits_text([found]),
         display.table_text(text, [{"a": text, "b": 1}]),
+        display.status_text(poor),
     ]
     html = [
         display.desk_html(shown),
         display.hits_html([found]),
         display.table_html(text, [{"a": text, "b": 1}]),
+        display.status_html(poor),
     ]
     parts = [part(text=text, role=text, event_id=text, note=text, cut=True)]
     parts.append(part("desk", text, event_id=None, record_ids=(text,)))
@@ -213,6 +226,20 @@ def test_hits_show_the_parts_of_their_score_when_asked_for():
     assert "<details>" in display.hits_html(found)
     assert display.hits_records(found)[0]["signal_bm25"] == 0.7
     assert display.hits_text([]).startswith("#")
+
+
+def test_a_status_shows_watermarks_and_what_failed():
+    failed = [Values(event_id="e3", sequence=3, attempts=8, error="ValueError: no vector")]
+    line = display.status_summary(status(failed, "disk full"))
+    assert line == (
+        "default/s · recorded 20 · searchable 10 (lag 10) · pending 10 · QUARANTINED 1 · indexer: disk full"
+    )
+    text = display.status_text(status(failed))
+    assert f"[{'#' * 20}{'·' * 20}] 10" in text
+    assert "ValueError: no vector" in text
+    assert 'class="alert"' in display.status_html(status(failed))
+    assert 'class="alert"' not in display.status_html(status())
+    assert [row["row"] for row in display.status_records(status(failed))] == ["thread", "quarantined"]
 
 
 def test_a_timeline_draws_one_tick_per_event_and_two_watermarks():

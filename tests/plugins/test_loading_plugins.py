@@ -153,6 +153,16 @@ def test_each_library_has_its_own_plugins():
     assert not without.implements("on_event")
 
 
+@pytest.mark.parametrize("hook", ["check_access", "sqlite_connect"])
+def test_what_a_library_asks_for_when_it_opens_cannot_come_later(hook):
+    arguments = {"check_access": lambda question: None, "sqlite_connect": lambda connection: None}
+    plugins = Plugins.load([])
+    plugins.library_opened("library")
+    with pytest.raises(PluginError, match="before the library opens"):
+        plugins.register(SimpleNamespace(**{hook: hookimpl(arguments[hook])}))
+    assert not plugins.implements(hook)
+
+
 def test_faults_are_bounded():
     plugins = Plugins.load([SimpleNamespace(on_event=hookimpl(lambda observations: 1 / 0))])
     for _ in range(250):

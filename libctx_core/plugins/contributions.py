@@ -23,7 +23,7 @@ KINDS = {
 _RESOURCE_KIND = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 
 
-class Collection:
+class Contributions:
     """Everything the loaded plugins registered.
 
     Attributes:
