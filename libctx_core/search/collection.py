@@ -4,8 +4,8 @@ The engine under every vector store and document store of the adapters. Many col
 share a file; each is an owner object, so it can be enrolled, scoped and deleted as one.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, Unpack
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias, Unpack
 
 import apsw
 
@@ -13,6 +13,7 @@ from libctx_core.concurrency import run_sync
 from libctx_core.errors import InvalidInputError
 from libctx_core.errors.access import Operation
 from libctx_core.models import check_identifier
+from libctx_core.search.collection_guard import Guard, OpenGuard
 from libctx_core.search.collection_items import (
     CollectionHit,
     CollectionItem,
@@ -34,8 +35,8 @@ from libctx_core.search.index import SearchIndex
 from libctx_core.search.vectors import VectorIndex
 from libctx_core.store.database import Database
 from libctx_core.store.index import read_state
-from libctx_core.store.owners import VECTOR_COLLECTION, create_owner, find_owner
-from libctx_core.store.records import count_records, slots_of_keys
+from libctx_core.store.owners import VECTOR_COLLECTION, OwnerRow, create_owner, find_owner
+from libctx_core.store.records import count_records, slots_of_keys, slots_of_refs
 from libctx_core.store.vectors import check_profile, fix_profile, vector_state
 
 if TYPE_CHECKING:
@@ -48,20 +49,8 @@ DEFAULT_COLLECTION = "default"
 WORDS_AT_ONCE = 500
 """Records whose words are indexed in one transaction: about 150 ms of the write lock."""
 
-
-class Guard(Protocol):
-    """Decides, before anything is touched, whether the caller may do something here."""
-
-    def require(self, operation: Operation, /) -> None:
-        """Return if the operation is allowed; raise `ContextAccessDenied` if not."""
-        ...
-
-
-class OpenGuard:
-    """The guard of a library opened without a scope: its owner may do everything."""
-
-    def require(self, operation: Operation, /) -> None:
-        """Allow it."""
+Also: TypeAlias = Callable[[apsw.Connection], object]
+"""Further statements for a transaction that changes a collection."""
 
 
 class VectorCollection:
@@ -76,8 +65,6 @@ class VectorCollection:
         dimension: Length of the vectors; None lets the first one fix it.
         index: Vector index to search with; share one per file.
         guard: Authority that is asked before anything is touched.
-        resource_id: Resource id to enrol the collection with when it is created.
-        boundary_id: Boundary to enrol it in.
         user: User it belongs to.
     """
 
@@ -91,8 +78,6 @@ class VectorCollection:
         dimension: int | None = None,
         index: VectorIndex | None = None,
         guard: Guard | None = None,
-        resource_id: str | None = None,
-        boundary_id: str | None = None,
         user: str | None = None,
     ) -> None:
         self.name = check_identifier("name", name)
@@ -103,29 +88,50 @@ class VectorCollection:
         self._index = index or VectorIndex()
         self._searcher: Searcher | None = None
         self._guard: Guard = guard or OpenGuard()
-        self._enrolment = (resource_id, boundary_id, user)
+        self._user = user
         self._records = SearchIndex(database)
 
     # -- writing --------------------------------------------------------------
 
-    def upsert(self, items: Sequence[CollectionItem]) -> list[str]:
+    def upsert(
+        self, items: Sequence[CollectionItem], *, replacing: Sequence[str] = (), also: Also | None = None
+    ) -> list[str]:
         """Store items in one transaction, replacing those whose key exists; return their keys in order.
 
+        Args:
+            items: What to store.
+            replacing: Documents whose items go first.
+            also: Further statements for the same transaction.
+
         Raises:
-            ContextAccessDenied: WRITE, or CREATE for a new collection, is not allowed.
+            ContextAccessDenied: WRITE, or CREATE for a new collection, is not allowed; with
+                `replacing`, DELETE too.
             EmbeddingDimensionError: A vector has another length than the collection's.
             EmbeddingProfileError: The collection was filled with another embedder.
             InvalidInputError: A key, text, vector or metadata cannot be stored.
         """
-        self._guard.require(Operation.WRITE)
         prepared = prepare_items(items)
         dimension = dimension_of(prepared, self.dimension)
-        if prepared:
-            self._database.write(lambda connection: self._store(connection, prepared, dimension))
+
+        def work(connection: apsw.Connection) -> None:
+            row = self._row(connection)
+            if row is not None:
+                self._guard.require(Operation.WRITE, row)
+            if row is not None and replacing:
+                self._guard.require(Operation.DELETE, row)
+                self._records.remove(connection, slots_of_refs(connection, row.id, replacing))
+            if prepared:
+                self._store(connection, self._create(connection) if row is None else row.id, prepared, dimension)
+            if also is not None:
+                also(connection)
+
+        if prepared or replacing or also is not None:
+            self._database.write(work)
         return [item.key for item in items]
 
-    def _store(self, connection: apsw.Connection, prepared: list[PreparedItem], dimension: int | None) -> None:
-        owner = self._owner(connection) or self._create(connection)
+    def _store(
+        self, connection: apsw.Connection, owner: int, prepared: list[PreparedItem], dimension: int | None
+    ) -> None:
         if dimension is not None:
             fix_profile(connection, owner, self.profile, dimension)
         old = slots_of_keys(connection, owner, [item.record.key for item in prepared])
@@ -134,16 +140,15 @@ class VectorCollection:
             self._records.add_pending(connection, owner, batch, vectors, profile=self.profile or "")
 
     def _create(self, connection: apsw.Connection) -> int:
-        self._guard.require(Operation.CREATE)
-        resource_id, boundary_id, user = self._enrolment
+        enrolled = self._guard.require(Operation.CREATE, None)
         return create_owner(
             connection,
             VECTOR_COLLECTION,
             self.collection,
             self.name,
-            user=user,
-            resource_id=resource_id,
-            boundary_id=boundary_id,
+            user=self._user,
+            resource_id=None if enrolled is None else enrolled.resource_id,
+            boundary_id=None if enrolled is None else enrolled.boundary_id,
         ).id
 
     def delete(
@@ -152,25 +157,34 @@ class VectorCollection:
         *,
         where: Filter | None = None,
         refs: Sequence[str] | None = None,
+        also: Also | None = None,
     ) -> int:
         """Delete what meets every given condition; return how many items that were.
+
+        Args:
+            keys: Only items with these keys.
+            where: Only items that pass this filter.
+            refs: Only items cut from these documents.
+            also: Further statements for the same transaction.
 
         Raises:
             InvalidInputError: No condition is given; `clear` removes everything.
             ContextAccessDenied: DELETE is not allowed.
         """
-        self._guard.require(Operation.DELETE)
         where = prune(where)
         if keys is None and where is None and refs is None:
             raise InvalidInputError("delete", "name keys, documents or a filter; clear() removes everything")
 
         def work(connection: apsw.Connection) -> int:
-            owner = self._owner(connection)
-            if owner is None:
+            row = self._row(connection)
+            self._guard.require(Operation.DELETE, row)
+            if also is not None:
+                also(connection)
+            if row is None:
                 return 0
-            permitted = permitted_slots(connection, owner, keys, where, refs)
+            permitted = permitted_slots(connection, row.id, keys, where, refs)
             assert permitted is not None, "one condition is given"
-            slots = [int(slot) for slot in permitted.resolve(connection, owner)]
+            slots = [int(slot) for slot in permitted.resolve(connection, row.id)]
             return self._records.remove(connection, slots)
 
         return self._database.write(work)
@@ -181,12 +195,12 @@ class VectorCollection:
         Raises:
             ContextAccessDenied: DELETE is not allowed.
         """
-        self._guard.require(Operation.DELETE)
 
         def work(connection: apsw.Connection) -> None:
-            owner = self._owner(connection)
-            if owner is not None:
-                self._records.remove_owner(connection, owner)
+            row = self._row(connection)
+            self._guard.require(Operation.DELETE, row)
+            if row is not None:
+                self._records.remove_owner(connection, row.id)
 
         self._database.write(work)
 
@@ -210,9 +224,8 @@ class VectorCollection:
         Raises:
             ContextAccessDenied: READ is not allowed.
         """
-        self._guard.require(Operation.READ)
         with self._database.read() as connection:
-            owner = self._owner(connection)
+            owner = self._readable(connection)
             if owner is None:
                 return []
             permitted = permitted_slots(connection, owner, keys, where, refs) or SlotSet(slot_array(()), negated=True)
@@ -226,9 +239,8 @@ class VectorCollection:
         Raises:
             ContextAccessDenied: READ is not allowed.
         """
-        self._guard.require(Operation.READ)
         with self._database.read() as connection:
-            owner = self._owner(connection)
+            owner = self._readable(connection)
             if owner is None:
                 return 0
             found = matching(connection, owner, where)
@@ -252,12 +264,11 @@ class VectorCollection:
             EmbeddingProfileError: The collection was filled with another embedder.
             InvalidInputError: The mode lacks what it needs.
         """
-        self._guard.require(Operation.READ)
         query = CollectionQuery(vector=vector, text=text, k=k, **options)
         if query.uses_words:
             self._index_words()
         with self._database.read() as connection:
-            owner = self._owner(connection)
+            owner = self._readable(connection)
             if owner is None:
                 return []
             check_profile(vector_state(connection, owner), self.profile if query.uses_vector else None, None)
@@ -273,7 +284,7 @@ class VectorCollection:
     def _index_words(self) -> None:
         """Post the words of what was stored since the last text query, in short transactions."""
         with self._database.read() as connection:
-            owner = self._owner(connection)
+            owner = self._readable(connection)
             state = None if owner is None else read_state(connection, owner)
         if owner is None or state is None or state.positions == state.posted or self._database.read_only:
             return
@@ -284,8 +295,13 @@ class VectorCollection:
         while self._database.write(work, durable=False):
             pass
 
-    def _owner(self, connection: apsw.Connection) -> int | None:
-        row = find_owner(connection, VECTOR_COLLECTION, self.collection, self.name)
+    def _row(self, connection: apsw.Connection) -> OwnerRow | None:
+        return find_owner(connection, VECTOR_COLLECTION, self.collection, self.name)
+
+    def _readable(self, connection: apsw.Connection) -> int | None:
+        """Return the collection's id once reading it is allowed, None where it does not exist."""
+        row = self._row(connection)
+        self._guard.require(Operation.READ, row)
         return None if row is None else row.id
 
     # -- async twins ----------------------------------------------------------
