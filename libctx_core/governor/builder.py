@@ -279,9 +279,9 @@ class Builder:
         fixed: int,
         question: Question,
     ) -> GovernedPrompt:
-        entries: list[tuple[Item, Origin]] = []
-        for item in layout.head:
-            entries.append((item, "system" if item.event is None else "protected"))
+        entries: list[tuple[Item, Origin]] = [
+            (item, "system" if item.event is None else "protected") for item in layout.head
+        ]
         if layout.pinned is not None:
             entries.append((layout.pinned, "protected"))
         entries.extend((item, "recent") for unit in layout.recent for item in unit.items)

@@ -1,12 +1,12 @@
 """From what a caller says to an event that can be stored: checks, hooks, identity, tokens."""
 
-import datetime
+import datetime as dt
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from libctx_core.errors import InvalidInputError, InvalidTextError
 from libctx_core.governor.rendering import message_of
@@ -29,12 +29,44 @@ from libctx_core.ports import IncomingEvent
 from libctx_core.store.events import EventDraft
 from libctx_core.tokens import TokenCounter
 
-Moment = float | int | datetime.datetime
+Moment = float | int | dt.datetime
+
+
+class EventFields(TypedDict, total=False):
+    """What may be said about an event besides its role and content.
+
+    Attributes:
+        event_id: The caller's id, so that a repeated call stores nothing twice.
+        speaker: Name of who speaks, where roles do not tell.
+        occurred_at: When it was said; seconds since the epoch or a datetime.
+        turn_id: The turn it belongs to.
+        reply_to: The user event it answers.
+        parent_event_id: The event it follows, where the thread forks.
+        attachments: Further content blocks.
+        metadata: The caller's JSON object; ``session`` in it names the sitting.
+        importance: 0 to 1; ranks protected events against each other.
+        protected: Whether it has priority in later requests; by default system and developer events have.
+        native: The framework's own JSON form, returned verbatim.
+        label: A name for it.
+    """
+
+    event_id: str | None
+    speaker: str | None
+    occurred_at: Moment | None
+    turn_id: str | None
+    reply_to: str | None
+    parent_event_id: str | None
+    attachments: Sequence[Mapping[str, Any]]
+    metadata: Mapping[str, Any] | None
+    importance: float | None
+    protected: bool | None
+    native: object
+    label: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventOptions:
-    """What may be said about an event besides its role and content; see `ContextGovernor.record`."""
+    """The same with its defaults; see `EventFields`."""
 
     event_id: str | None = None
     speaker: str | None = None
@@ -42,7 +74,7 @@ class EventOptions:
     turn_id: str | None = None
     reply_to: str | None = None
     parent_event_id: str | None = None
-    attachments: tuple[Mapping[str, Any], ...] = ()
+    attachments: Sequence[Mapping[str, Any]] = ()
     metadata: Mapping[str, Any] | None = None
     importance: float | None = None
     protected: bool | None = None
@@ -133,8 +165,8 @@ def moment(value: Moment | None) -> float | None:
     """
     if value is None:
         return None
-    if isinstance(value, datetime.datetime):
-        aware = value if value.tzinfo is not None else value.replace(tzinfo=datetime.UTC)
+    if isinstance(value, dt.datetime):
+        aware = value if value.tzinfo is not None else value.replace(tzinfo=dt.UTC)
         return aware.timestamp()
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise InvalidInputError("occurred_at", "must be a datetime or finite seconds since the epoch")
@@ -158,7 +190,7 @@ def native_json(value: object) -> str | None:
         raise InvalidInputError("native", "must be JSON, or something JSON can express") from error
 
 
-def _with_attachments(content: Content, attachments: tuple[Mapping[str, Any], ...]) -> Content:
+def _with_attachments(content: Content, attachments: Sequence[Mapping[str, Any]]) -> Content:
     if not attachments:
         return content
     blocks: list[str | Mapping[str, Any]] = [content] if isinstance(content, str) and content else []

@@ -7,12 +7,13 @@ from typing import Any
 from libctx_core.concurrency import run_sync
 from libctx_core.governor.envelope import GovernedPrompt
 from libctx_core.governor.lifecycle import Lifecycle
+from libctx_core.governor.recollection import Recollection
 from libctx_core.governor.redaction import RedactionReceipt
 from libctx_core.governor.status import ThreadStatus
 from libctx_core.models import Content, ContextEvent, Hit
 
 
-class ContextGovernor(Lifecycle):
+class ContextGovernor(Lifecycle, Recollection):
     """Controls the boundary around each model call of one thread.
 
     `prepare` before the call, send only `messages`, `commit` after it. Open one with

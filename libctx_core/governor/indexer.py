@@ -8,6 +8,7 @@ import time
 import uuid
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,7 +58,7 @@ class Indexer:
 
     def __init__(self, database: Database, index: "SearchIndex", embedder: Embedder | None) -> None:
         self._database = database
-        self._index = index
+        self._search = index
         self._embedder = embedder
         self._owner = process_owner()
         self._condition = threading.Condition()
@@ -158,10 +159,7 @@ class Indexer:
         with self._condition:
             counts, self._counts = self._counts, []
         for values, counter in counts:
-            self._database.write(
-                lambda connection, values=values, counter=counter: log.store_tokens(connection, values, counter),
-                durable=False,
-            )
+            self._database.write(partial(log.store_tokens, counts=values, counter=counter), durable=False)
 
     def _index_thread(self, claim: Claim, thread: int, members: Sequence[tuple[ContextEvent, int]]) -> None:
         """Index the events of one thread together; if that fails, one by one."""
@@ -188,7 +186,7 @@ class Indexer:
             for place in fresh:
                 if shown[place].revision:
                     self._remove_record(connection, thread, shown[place].event_id)
-            self._index.add(
+            self._search.add(
                 connection,
                 thread,
                 [records[place] for place in fresh],
@@ -202,7 +200,7 @@ class Indexer:
     def _remove_record(self, connection: apsw.Connection, thread: int, event_id: str) -> None:
         slot = connection.execute("SELECT slot FROM record WHERE owner = ? AND key = ?", (thread, event_id)).get
         if slot is not None:
-            self._index.remove(connection, [slot])
+            self._search.remove(connection, [slot])
 
     def _embed(self, records: Sequence[RecordInput]) -> "NDArray[np.float32] | None":
         if self._embedder is None or not records:
@@ -234,6 +232,7 @@ class Done:
         self._sequence = sequence
 
     def __call__(self) -> bool:
+        """Look at the outbox."""
         with self._database.read() as connection:
             if self._thread is None:
                 return outbox.pending(connection) == 0

@@ -201,10 +201,11 @@ def give_to_desk(recent: Sequence[Unit], wanted: int, budgets: Budgets) -> tuple
     The window keeps its floor, and units that hold a protected event.
     """
     floor = int(budgets.recent * WINDOW_FLOOR)
-    kept, dropped = take_newest(recent, max(floor, total(recent) - wanted))
+    units = tuple(recent)
+    kept, dropped = take_newest(units, max(floor, total(recent) - wanted))
     while _protected_in(dropped):
-        kept, dropped = recent[len(dropped) - 1 :], dropped[:-1]
-    return tuple(kept), tuple(dropped)
+        kept, dropped = units[len(dropped) - 1 :], dropped[:-1]
+    return kept, dropped
 
 
 def _pin(

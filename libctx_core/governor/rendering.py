@@ -1,6 +1,6 @@
 """From an event to the message a model reads, and from retrieved items to one block of data."""
 
-import datetime
+import datetime as dt
 from collections.abc import Mapping
 from typing import Any
 
@@ -87,7 +87,7 @@ def item_line(
 def day_and_time(seconds: float) -> str:
     """Return a time as ``2024-05-08 13:56``, or the day alone at midnight UTC."""
     try:
-        moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+        moment = dt.datetime.fromtimestamp(seconds, dt.UTC)
     except (OverflowError, OSError, ValueError):
         return ""
     if moment.hour == 0 and moment.minute == 0:

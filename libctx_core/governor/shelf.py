@@ -14,7 +14,7 @@ from libctx_core.errors.access import Operation
 from libctx_core.governor import retrieval
 from libctx_core.governor.drafts import Moment, moment
 from libctx_core.governor.indexer import embedded_text
-from libctx_core.governor.retrieval import SHELF, TEAM, Reach, Reading, enrolment
+from libctx_core.governor.retrieval import SHELF, TEAM, Reading, enrolment
 from libctx_core.governor.runtime import Runtime
 from libctx_core.models import (
     Hit,

@@ -42,7 +42,7 @@ class Unit:
     @property
     def starts_a_turn(self) -> bool:
         """Whether a request may begin with it."""
-        return self.items[0].message["role"] == "user"
+        return bool(self.items[0].message["role"] == "user")
 
 
 @dataclass(frozen=True, slots=True)

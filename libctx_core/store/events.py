@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import apsw
 
@@ -74,35 +75,35 @@ class ThreadHead:
     tip_branch: int
 
 
-def event_from_row(row: Sequence[object]) -> ContextEvent:
+def event_from_row(row: Sequence[Any]) -> ContextEvent:
     """Build the value from a row of the constant column list."""
     (uid, sequence, event_id, role, content, is_blocks, metadata, importance, protected, tokens, counter,
      running_total, created_at, speaker, occurred_at, turn_id, reply_to, parent, label, native,
      redacted, repaired, branch, revision) = row  # fmt: skip
     return ContextEvent(
-        event_id=event_id,  # type: ignore[arg-type]
-        uid=uid,  # type: ignore[arg-type]
-        sequence=sequence,  # type: ignore[arg-type]
-        role=role,  # type: ignore[arg-type]
-        content=json.loads(content) if is_blocks else content,  # type: ignore[arg-type]
-        metadata=None if metadata is None else json.loads(metadata),  # type: ignore[arg-type]
-        importance=importance,  # type: ignore[arg-type]
+        event_id=event_id,
+        uid=uid,
+        sequence=sequence,
+        role=role,
+        content=json.loads(content) if is_blocks else content,
+        metadata=None if metadata is None else json.loads(metadata),
+        importance=importance,
         protected=bool(protected),
-        token_count=tokens,  # type: ignore[arg-type]
-        counter=counter,  # type: ignore[arg-type]
-        running_total=running_total,  # type: ignore[arg-type]
-        created_at=created_at,  # type: ignore[arg-type]
-        speaker=speaker,  # type: ignore[arg-type]
-        occurred_at=occurred_at,  # type: ignore[arg-type]
-        turn_id=turn_id,  # type: ignore[arg-type]
-        reply_to=reply_to,  # type: ignore[arg-type]
-        parent_event_id=parent,  # type: ignore[arg-type]
-        label=label,  # type: ignore[arg-type]
-        native=native,  # type: ignore[arg-type]
+        token_count=tokens,
+        counter=counter,
+        running_total=running_total,
+        created_at=created_at,
+        speaker=speaker,
+        occurred_at=occurred_at,
+        turn_id=turn_id,
+        reply_to=reply_to,
+        parent_event_id=parent,
+        label=label,
+        native=native,
         redacted=bool(redacted),
         repaired=bool(repaired),
-        branch=branch,  # type: ignore[arg-type]
-        revision=revision,  # type: ignore[arg-type]
+        branch=branch,
+        revision=revision,
     )
 
 
@@ -149,9 +150,7 @@ def append(connection: apsw.Connection, thread: int, drafts: Iterable[EventDraft
 
 
 def _same_event(connection: apsw.Connection, thread: int, draft: EventDraft) -> ContextEvent | None:
-    for row in connection.execute(
-        _SELECT + "WHERE thread = ? AND event_id = ?", (thread, draft.event_id)
-    ):
+    for row in connection.execute(_SELECT + "WHERE thread = ? AND event_id = ?", (thread, draft.event_id)):
         event = event_from_row(row)
         if event.redacted:
             return event
@@ -191,9 +190,7 @@ def _insert(connection: apsw.Connection, head: ThreadHead, draft: EventDraft) ->
          draft.repaired, branch, draft.identity),
     ).fetchall()[0]  # fmt: skip
     event = event_from_row(row)
-    connection.execute(
-        "INSERT INTO outbox(uid, thread, sequence) VALUES(?,?,?)", (event.uid, head.owner, sequence)
-    )
+    connection.execute("INSERT INTO outbox(uid, thread, sequence) VALUES(?,?,?)", (event.uid, head.owner, sequence))
     return ThreadHead(head.owner, sequence, total, head.revision, branches, branch), event
 
 
@@ -307,9 +304,7 @@ def history(
     if limit is not None:
         yield from reversed(newest(connection, thread, through=ceiling, limit=limit))
         return
-    for row in connection.execute(
-        _SELECT + "WHERE thread = ? AND sequence <= ? ORDER BY sequence", (thread, ceiling)
-    ):
+    for row in connection.execute(_SELECT + "WHERE thread = ? AND sequence <= ? ORDER BY sequence", (thread, ceiling)):
         yield event_from_row(row)
 
 
@@ -370,9 +365,7 @@ def _touch(connection: apsw.Connection, thread: int) -> None:
 
 def revisions(connection: apsw.Connection, uid: int) -> list[str | list[Block]]:
     """Return the earlier contents of an event, oldest first."""
-    rows = connection.execute(
-        "SELECT content, is_blocks FROM event_revision WHERE uid = ? ORDER BY revision", (uid,)
-    )
+    rows = connection.execute("SELECT content, is_blocks FROM event_revision WHERE uid = ? ORDER BY revision", (uid,))
     return [json.loads(content) if is_blocks else content for content, is_blocks in rows]
 
 
@@ -380,9 +373,7 @@ def tokens_under(connection: apsw.Connection, uids: Sequence[int], counter: str)
     """Return the counts stored for a second counter."""
     counts: dict[int, int] = {}
     for uid in uids:
-        value = connection.execute(
-            "SELECT tokens FROM event_tokens WHERE uid = ? AND counter = ?", (uid, counter)
-        ).get
+        value = connection.execute("SELECT tokens FROM event_tokens WHERE uid = ? AND counter = ?", (uid, counter)).get
         if value is not None:
             counts[uid] = value
     return counts

@@ -129,9 +129,7 @@ def watermarks(connection: apsw.Connection, thread: int) -> Watermarks:
     """
     head = events.thread_head(connection, thread)
     recorded = 0 if head is None else head.last_sequence
-    pending = connection.execute(
-        "SELECT min(sequence) FROM outbox WHERE thread = ? AND again = 0", (thread,)
-    ).get
+    pending = connection.execute("SELECT min(sequence) FROM outbox WHERE thread = ? AND again = 0", (thread,)).get
     indexed = recorded if pending is None else pending - 1
     return Watermarks(recorded, indexed, indexed)
 

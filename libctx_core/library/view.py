@@ -1,38 +1,31 @@
-"""The library: one file that holds everything an agent has seen, and the doors into it."""
+"""The operations of a library under one authority."""
 
-import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
-
+from typing import TYPE_CHECKING, Any, Literal
 
 from libctx_core.access.authority import Authority
-from libctx_core.access.context import ContextAccess
-from libctx_core.access.context import access as default_access
 from libctx_core.access.metadata import ResourceMetadata
-from libctx_core.access.policy import UnscopedPolicy
 from libctx_core.access.scope import Scope
 from libctx_core.concurrency import run_sync
-from libctx_core.errors import InvalidInputError, OptionalDependencyError, ThreadNotFoundError
+from libctx_core.errors import InvalidInputError, ThreadNotFoundError
 from libctx_core.errors.access import Operation
-from libctx_core.governor.builder import Builder, Overflow
 from libctx_core.governor.budget import resolve_budgets
+from libctx_core.governor.builder import Builder, Overflow
 from libctx_core.governor.governor import ContextGovernor
-from libctx_core.governor.indexer import Done, Indexer
-from libctx_core.governor.lifecycle import Settings
+from libctx_core.governor.indexer import Done
 from libctx_core.governor.reading_desk import ReadingDesk
 from libctx_core.governor.redaction import delete_thread
 from libctx_core.governor.retrieval import MIN_RELEVANCE, Reach, Reading, enrolment
 from libctx_core.governor.runtime import Runtime
+from libctx_core.governor.session import Settings
 from libctx_core.governor.shelf import Shelf
 from libctx_core.governor.statistics import LibraryStatistics, ThreadInfo, list_threads, read_statistics
 from libctx_core.models import Hit, ThreadKey, check_identifier
 from libctx_core.plugins import Plugins
 from libctx_core.ports import Embedder, TextCounter
-from libctx_core.store.database import Database, Durability
-from libctx_core.store.events_schema import EVENTS
-from libctx_core.store.owners import OWNERS, THREAD, find_owner
+from libctx_core.store.database import Database
+from libctx_core.store.owners import THREAD, find_owner
 from libctx_core.tokens import TokenCounter
 
 if TYPE_CHECKING:
@@ -182,7 +175,7 @@ class LibraryView:
             overflow=overflow,
             min_relevance=min_relevance,
         )
-        settings = Settings(user=user, resource=resource, policies=tuple(policies), window=context_window)
+        settings = Settings(user=user, resource=resource, policies=tuple(policies))
         return ContextGovernor(self._runtime, authority, builder, settings)
 
     def token_counter(
@@ -344,138 +337,3 @@ class LibraryView:
     async def aflush(self, timeout: float = 30.0) -> bool:
         """Do what `flush` does."""
         return await run_sync(self.flush, timeout)
-
-
-class LibraryOfContext(LibraryView):
-    """One embedded library; open it once per process and share it.
-
-    Args:
-        path: The file, created for its owner only, or ``":memory:"``.
-        namespace: The default collection.
-        redis_url: A shared hot cache; needs the package libctx-redis. Empty means none.
-        embedder: An embedder, the name of one a plugin registers, or False for none; the
-            packaged static table by default.
-        durability: ``"full"``: an acknowledged event survives power loss. ``"normal"``: it
-            survives a killed process.
-        read_only: Never create, migrate or write; nothing is indexed.
-        plugins: Names of plugins and plugin objects; None loads what is installed.
-        access: ``"required"`` refuses unscoped use everywhere.
-        context_access: Where scopes come from.
-        model: Chooses the default token counter.
-        tokenizer: The default token counter; beats `model`.
-
-    Raises:
-        StoreError: The file cannot be used; its leaf says why.
-        PluginError: A selected plugin cannot be used.
-    """
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        namespace: str = "default",
-        redis_url: str = "",
-        embedder: Embedder | str | Literal[False] | None = None,
-        durability: Durability = "full",
-        read_only: bool = False,
-        plugins: Sequence[str | object] | None = None,
-        access: Access = "open",
-        context_access: ContextAccess = default_access,
-        model: str | None = None,
-        tokenizer: str | TextCounter | Callable[[str], int] | None = None,
-    ) -> None:
-        from libctx_core.search.index import SearchIndex
-        from libctx_core.search.searcher import Searcher
-
-        if redis_url:
-            raise OptionalDependencyError("redis_url", "libctx-redis")
-        check_identifier("namespace", namespace)
-        loaded = Plugins.load(plugins)
-        hook = loaded.sqlite_connect if loaded.implements("sqlite_connect") else None
-        database = Database(path, durability=durability, read_only=read_only, on_connect=hook)
-        try:
-            database.ensure(OWNERS)
-            database.ensure(EVENTS)
-            chosen = _embedder(loaded, embedder)
-            authority = Authority(
-                context_access,
-                unscoped_policy=UnscopedPolicy.DENY if access == "required" else None,
-                guard=loaded if loaded.implements("check_access") else None,
-            )
-            index = SearchIndex(database)
-            runtime = Runtime(database, index, Searcher(database, chosen), chosen, loaded, authority)
-            if not read_only:
-                runtime.indexer = Indexer(database, index, chosen)
-        except BaseException:
-            database.close()
-            raise
-        super().__init__(runtime, authority, namespace=namespace, counter=TokenCounter.for_encoding(DEFAULT_ENCODING))
-        if model is not None or tokenizer is not None:
-            self._counter = self.token_counter(model=model, tokenizer=tokenizer)
-        if runtime.indexer is not None:
-            # a killed process may have left work behind
-            runtime.indexer.wake()
-        loaded.library_opened(self)
-
-    @property
-    def path(self) -> str:
-        """The library file."""
-        return self.database.path
-
-    def backup(self, target: str | os.PathLike[str]) -> None:
-        """Copy the library to a new file, consistent while others write.
-
-        Raises:
-            StorePathError: The target exists, or cannot be created.
-            ScopeActiveError: A scope is in force.
-        """
-        self._authority.require_admin("backup")
-        self.database.backup(target)
-
-    def vacuum(self) -> None:
-        """Return free pages to the file system."""
-        self._authority.require_admin("vacuum")
-        self.database.vacuum()
-
-    def reindex(self, progress: Callable[[int, int], None] | None = None) -> int:
-        """Embed and index everything again, with the embedder at hand; return the number of records.
-
-        Args:
-            progress: Called with records done and records in all.
-        """
-        self._authority.require_admin("reindex")
-        return self.index.reindex(self.database, self.embedder, progress)
-
-    def close(self) -> None:
-        """Finish what is being written and close the file; calling it again does nothing."""
-        self.plugins.library_closing(self)
-        if self._runtime.indexer is not None:
-            self._runtime.indexer.close()
-        self.database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await run_sync(self.close)
-
-    def __repr__(self) -> str:
-        return f"LibraryOfContext({self.path!r}, namespace={self.namespace!r})"
-
-
-def _embedder(plugins: Plugins, choice: Embedder | str | Literal[False] | None) -> Embedder | None:
-    if choice is False:
-        return None
-    if choice is None:
-        return plugins.embedder("static")
-    return plugins.embedder(choice) if isinstance(choice, str) else choice
