@@ -30,8 +30,9 @@ from libctx_core.search.collection_query import (
     read_items,
 )
 from libctx_core.search.filters import Filter, prune
-from libctx_core.search.filters_sql import SlotSet, matching, slot_array
+from libctx_core.search.filters_sql import matching
 from libctx_core.search.index import SearchIndex
+from libctx_core.search.slots import SlotSet, slot_array
 from libctx_core.search.vectors import VectorIndex
 from libctx_core.store.database import Database
 from libctx_core.store.index import read_state
@@ -189,8 +190,11 @@ class VectorCollection:
 
         return self._database.write(work)
 
-    def clear(self) -> None:
+    def clear(self, *, also: Also | None = None) -> None:
         """Delete every item; the next one may come from another embedder.
+
+        Args:
+            also: Further statements for the same transaction.
 
         Raises:
             ContextAccessDenied: DELETE is not allowed.
@@ -199,6 +203,8 @@ class VectorCollection:
         def work(connection: apsw.Connection) -> None:
             row = self._row(connection)
             self._guard.require(Operation.DELETE, row)
+            if also is not None:
+                also(connection)
             if row is not None:
                 self._records.remove_owner(connection, row.id)
 

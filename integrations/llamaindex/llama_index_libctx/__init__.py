@@ -1,1 +1,14 @@
-"""Placeholder."""
+"""One SQLite file as LlamaIndex vector store, docstore, index store, chat store and memory."""
+
+from llama_index_libctx.docstore import LibraryDocumentStore, LibraryIndexStore
+from llama_index_libctx.ingestion import LibraryIngestionPipeline
+from llama_index_libctx.kvstore import LibraryKVStore
+from llama_index_libctx.vector_store import LibraryVectorStore
+
+__all__ = [
+    "LibraryDocumentStore",
+    "LibraryIndexStore",
+    "LibraryIngestionPipeline",
+    "LibraryKVStore",
+    "LibraryVectorStore",
+]

@@ -1,0 +1,103 @@
+"""One open library per file and process, shared by every object that names its path."""
+
+import os
+import threading
+import weakref
+from pathlib import Path
+from typing import Any, Self, TypeAlias
+
+from libctx_core import LibraryOfContext, LibraryView
+from libctx_core.access import Scope
+from libctx_core.search.collection import VectorCollection
+from libctx_core.search.collection_guard import CollectionGuard
+from libctx_core.search.vectors import VectorIndex
+from libctx_core.store import Database
+from libctx_core.store.owners import VECTOR_COLLECTION
+
+PathOrLibrary: TypeAlias = str | os.PathLike[str] | LibraryView
+
+MEMORY = ":memory:"
+
+_open: "weakref.WeakValueDictionary[tuple[int, str], LibraryLease]" = weakref.WeakValueDictionary()
+_given: "weakref.WeakKeyDictionary[LibraryView, LibraryLease]" = weakref.WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+class LibraryLease:
+    """A share in an open library; one opened here closes when its last share is gone."""
+
+    def __init__(self, library: LibraryView) -> None:
+        self.library = library
+        self._vectors = VectorIndex()
+
+    @property
+    def database(self) -> Database:
+        """The library's file."""
+        return self.library.database
+
+    @property
+    def path(self) -> str:
+        """Path of the file, or ``":memory:"``."""
+        return self.library.database.path
+
+    def view(self, scope: Scope | None) -> LibraryView:
+        """Return the library held under a scope, or as it is."""
+        return self.library if scope is None else self.library.scoped(scope)
+
+    def collection(
+        self, name: str, *, dimension: int | None = None, profile: str | None = None, scope: Scope | None = None
+    ) -> VectorCollection:
+        """Return a vector collection of the library; all of one file share their cached vectors."""
+        view = self.view(scope)
+        return VectorCollection(
+            self.database,
+            name,
+            collection=view.namespace,
+            dimension=dimension,
+            profile=profile,
+            index=self._vectors,
+            guard=CollectionGuard(view.authority, view.namespace, name),
+        )
+
+    def collection_names(self) -> list[str]:
+        """Return the names of the vector collections in the library's namespace, by age."""
+        with self.database.read() as connection:
+            rows = connection.execute(
+                "SELECT key FROM owner WHERE kind = ? AND collection = ? ORDER BY id",
+                (VECTOR_COLLECTION, self.library.namespace),
+            )
+            return [name for (name,) in rows]
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Self:
+        # a copied store goes on using the same open file
+        return self
+
+
+def lease(library: PathOrLibrary) -> LibraryLease:
+    """Return a share in a library, opening its file if this process has not.
+
+    A library handed in stays the caller's to close. Each ``":memory:"`` is a library of
+    its own.
+    """
+    if isinstance(library, LibraryView):
+        with _lock:
+            given = _given.get(library)
+            if given is None:
+                given = _given[library] = LibraryLease(library)
+            return given
+    if os.fspath(library) == MEMORY:
+        return _opened(MEMORY)
+    path = str(Path(library).expanduser().resolve())
+    with _lock:
+        # a forked child must not use its parent's connections
+        shared = _open.get((os.getpid(), path))
+        if shared is None:
+            shared = _open[os.getpid(), path] = _opened(path)
+        return shared
+
+
+def _opened(path: str) -> LibraryLease:
+    library = LibraryOfContext(path)
+    opened = LibraryLease(library)
+    weakref.finalize(opened, library.close)
+    return opened
