@@ -31,7 +31,7 @@ from libctx_core.access.filters import OwnerFilter, filter_of
 from libctx_core.access.guards import AccessGuard, Guard
 from libctx_core.access.metadata import MetadataState, ResourceMetadata
 from libctx_core.access.policy import CreatePolicy, EnforcementMode, UnscopedPolicy
-from libctx_core.access.scope import Grant, Scope, grant_of
+from libctx_core.access.scope import Grant, Scope, confine, grant_of, scope_of
 from libctx_core.errors import (
     ContextAccessDenied,
     InvalidMetadataError,
@@ -142,19 +142,20 @@ class Authority:
         grant = self._grant(operation, kind, key)
         if grant is None:
             return
-        state = self._look_up(metadata, operation)
-        decision = decide(grant, self._policy, state, _UNPROBED, operation, kind)
-        if decision.verdict is _PROBE:
-            decision = decide(grant, self._policy, state, presence(), operation, kind)
-        self._finish(decision, grant, kind, key, state)
+        state = self._look_up(metadata)
+        self._finish(self._decide(grant, operation, kind, state, presence), grant, kind, key, state)
 
     def allowed(self, operation: Operation, kind: str, key: str, metadata: Lookup, presence: Probe = present) -> bool:
-        """Return whether `require` would pass; for listings and caches that skip silently."""
-        try:
-            self.require(operation, kind, key, metadata, presence)
-        except ContextAccessDenied:
+        """Return whether `require` would pass, without a denial being raised or reported."""
+        scope = self.scope
+        if scope is None:
+            return self._policy is not _DENY
+        grant = grant_of(scope)
+        if not grant.is_live():
             return False
-        return True
+        state = self._look_up(metadata)
+        decision = self._decide(grant, operation, kind, state, presence)
+        return decision.verdict is _ALLOW and not self._vetoed(decision, grant, state)
 
     def require_write(self, kind: str, key: str, metadata: Lookup, presence: Probe = present) -> None:
         """Check that a whole value may be stored: WRITE if it exists, else CREATE.
@@ -165,7 +166,7 @@ class Authority:
         grant = self._grant(Operation.WRITE, kind, key)
         if grant is None:
             return
-        state = self._look_up(metadata, Operation.WRITE)
+        state = self._look_up(metadata)
         decision = decide_write(grant, self._policy, state, _UNPROBED, kind)
         if decision.verdict is _PROBE:
             decision = decide_write(grant, self._policy, state, presence(), kind)
@@ -196,7 +197,7 @@ class Authority:
             ContextAccessDenied: Its metadata are malformed, or its existence is hidden.
         """
         if existing is DenialReason.INVALID_METADATA:
-            raise self._denial(Operation.CREATE, kind, key, DenialReason.INVALID_METADATA)
+            raise self.denial(Operation.CREATE, kind, key, DenialReason.INVALID_METADATA)
         scope = self.scope
         if self._hide_existence and scope is not None:
             grant = grant_of(scope)
@@ -207,7 +208,7 @@ class Authority:
                     for operation in (Operation.ENUMERATE, Operation.READ)
                 )
             ):
-                raise self._denial(Operation.CREATE, kind, key, DenialReason.MISSING_PERMISSION)
+                raise self.denial(Operation.CREATE, kind, key, DenialReason.MISSING_PERMISSION)
         raise ResourceExistsError(kind, key)
 
     def refuse_reference(
@@ -232,25 +233,25 @@ class Authority:
         """
         self.require(operation, kind, key, metadata, presence)
         if self.scope is not None:
-            raise self._denial(operation, kind, key, DenialReason.UNSAFE_REFERENCE)
+            raise self.denial(operation, kind, key, DenialReason.UNSAFE_REFERENCE)
+
+    def denial(
+        self, operation: Operation, kind: str, key: str, reason: DenialReason = DenialReason.MISSING_PERMISSION
+    ) -> ContextAccessDenied:
+        """Report a denial and return it, for the caller to raise."""
+        scope = self.scope
+        self._report("access.denied", None if scope is None else grant_of(scope), operation, kind, key, reason)
+        return ContextAccessDenied(operation, kind, key, reason)
 
     # -- many resources -------------------------------------------------------
 
     def visible(self, kind: str, key: str, metadata: Lookup, presence: Probe) -> bool:
         """Return whether a key is listed; one with malformed metadata is left out and reported."""
         scope = self.scope
-        if scope is None:
-            return self._policy is not _DENY
-        grant = grant_of(scope)
-        if not grant.is_live():
-            return False
-        state = self._look_up(metadata, Operation.ENUMERATE)
-        if state is DenialReason.INVALID_METADATA:
-            self._report("access.excluded", grant, Operation.ENUMERATE, kind, key, state)
-        decision = decide(grant, self._policy, state, _UNPROBED, Operation.ENUMERATE, kind)
-        if decision.verdict is _PROBE:
-            decision = decide(grant, self._policy, state, presence(), Operation.ENUMERATE, kind)
-        return decision.verdict is _ALLOW and not self._vetoed(decision, grant, state)
+        state = self._look_up(metadata) if scope is not None else None
+        if scope is not None and state is DenialReason.INVALID_METADATA:
+            self._report("access.excluded", grant_of(scope), Operation.ENUMERATE, kind, key, state)
+        return self.allowed(Operation.ENUMERATE, kind, key, state, presence)
 
     def require_enumeration(self, kind: str) -> None:
         """Check that a scope holds any ENUMERATE selector, before keys are asked for.
@@ -260,7 +261,7 @@ class Authority:
         """
         grant = self._grant(Operation.ENUMERATE, kind, ENUMERATION)
         if grant is not None and not grant.grants_any(Operation.ENUMERATE):
-            raise self._denial(Operation.ENUMERATE, kind, ENUMERATION, DenialReason.MISSING_PERMISSION)
+            raise self.denial(Operation.ENUMERATE, kind, ENUMERATION, DenialReason.MISSING_PERMISSION)
 
     def refuse_incapable(self, operation: Operation, kind: str, key: str = REMOTE) -> None:
         """Refuse a scoped operation on a backend that cannot hold metadata.
@@ -269,7 +270,7 @@ class Authority:
             ContextAccessDenied: A scope is in force.
         """
         if self._grant(operation, kind, key) is not None:
-            raise self._denial(operation, kind, key, DenialReason.METADATA_UNAVAILABLE)
+            raise self.denial(operation, kind, key, DenialReason.METADATA_UNAVAILABLE)
 
     def selection(self, operation: Operation, kind: str) -> OwnerFilter:
         """Return which owner objects the operation may touch, for SQL to apply before ranking.
@@ -278,6 +279,14 @@ class Authority:
             ContextAccessDenied: There is no scope and one is needed, or it has ended.
         """
         return filter_of(self._grant(operation, kind, ENUMERATION), operation)
+
+    def confined(self, metadata: MetadataState) -> Scope | None:
+        """Return the scope in force, limited to one resource; None without a scope.
+
+        Callbacks that serve a resource run under it: they can reach nothing else.
+        """
+        scope = self.scope
+        return None if scope is None else scope_of(confine(grant_of(scope), metadata))
 
     @property
     def guard(self) -> Guard | None:
@@ -304,14 +313,20 @@ class Authority:
         scope = self.scope
         if scope is None:
             if self._policy is _DENY:
-                raise self._denial(operation, kind, key, DenialReason.UNSCOPED_EXECUTION)
+                raise self.denial(operation, kind, key, DenialReason.UNSCOPED_EXECUTION)
             return None
         grant = grant_of(scope)
         if not grant.is_live():
-            raise self._denial(operation, kind, key, DenialReason.MISSING_PERMISSION)
+            raise self.denial(operation, kind, key, DenialReason.MISSING_PERMISSION)
         return grant
 
-    def _look_up(self, metadata: Lookup, operation: Operation) -> MetadataState:
+    def _decide(self, grant: Grant, operation: Operation, kind: str, state: MetadataState, presence: Probe) -> Decision:
+        decision = decide(grant, self._policy, state, _UNPROBED, operation, kind)
+        if decision.verdict is _PROBE:
+            decision = decide(grant, self._policy, state, presence(), operation, kind)
+        return decision
+
+    def _look_up(self, metadata: Lookup) -> MetadataState:
         if not callable(metadata):
             return metadata
         try:
@@ -323,11 +338,11 @@ class Authority:
 
     def _finish(self, decision: Decision, grant: Grant | None, kind: str, key: str, state: MetadataState) -> None:
         if decision.verdict is not _ALLOW:
-            raise self._denial(decision.operation, kind, key, decision.reason or DenialReason.MISSING_PERMISSION)
+            raise self.denial(decision.operation, kind, key, decision.reason or DenialReason.MISSING_PERMISSION)
         if decision.legacy:
             self.legacy_access_total += 1
         elif grant is not None and self._vetoed(decision, grant, state):
-            raise self._denial(decision.operation, kind, key, DenialReason.MISSING_PERMISSION)
+            raise self.denial(decision.operation, kind, key, DenialReason.MISSING_PERMISSION)
 
     def _vetoed(self, decision: Decision, grant: Grant, state: MetadataState) -> bool:
         return (
@@ -335,11 +350,6 @@ class Authority:
             and isinstance(state, ResourceMetadata)
             and self._guard.denies(grant.principal.id, decision.operation, state)
         )
-
-    def _denial(self, operation: Operation, kind: str, key: str, reason: DenialReason) -> ContextAccessDenied:
-        scope = self.scope
-        self._report("access.denied", None if scope is None else grant_of(scope), operation, kind, key, reason)
-        return ContextAccessDenied(operation, kind, key, reason)
 
     def _report(
         self,

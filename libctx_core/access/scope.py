@@ -3,9 +3,10 @@
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, final
 
 from libctx_core.access.life import Life
+from libctx_core.access.metadata import MetadataState, ResourceMetadata
 from libctx_core.access.policy import EnforcementMode, stricter
-from libctx_core.access.rights import Rights
-from libctx_core.access.selectors import Principal
+from libctx_core.access.rights import SELECTABLE, Rights, rights_from_sets
+from libctx_core.access.selectors import Contained, Principal, Resource, Selector
 from libctx_core.errors import ScopeForgeryError
 from libctx_core.errors.access import Operation
 
@@ -205,3 +206,23 @@ def nest(ambient: Grant, inner: Grant, *, layered: bool) -> Grant:
 def delegate(ambient: Grant, principal: Principal, layers: tuple[Rights, ...]) -> Grant:
     """Return the grant of a child execution: its own principal, the ambient mode."""
     return Grant(principal, ambient.mode, layers, (*ambient.lives, Life()), (*ambient.chain, principal.id))
+
+
+def confine(grant: Grant, metadata: MetadataState) -> Grant:
+    """Return the grant limited to one enrolled resource; to nothing where it is not enrolled."""
+    sets: list[frozenset[Selector]] = []
+    for operation in SELECTABLE:
+        if isinstance(metadata, ResourceMetadata) and grant.allows(
+            operation, metadata.resource_id, metadata.boundary_id
+        ):
+            sets.append(frozenset({_selector_of(metadata)}))
+        else:
+            sets.append(frozenset())
+    mode = EnforcementMode.REQUIRE_ENROLLMENT
+    return derive(grant._replace(mode=mode), (rights_from_sets(sets, delegable=False),))
+
+
+def _selector_of(metadata: ResourceMetadata) -> Selector:
+    if metadata.boundary_id is None:
+        return Resource(metadata.resource_id)
+    return Contained(metadata.resource_id, metadata.boundary_id)

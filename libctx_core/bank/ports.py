@@ -1,0 +1,150 @@
+"""What a bank asks of the places its pages live in."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Protocol, TypeAlias, runtime_checkable
+
+from libctx_core.access import MetadataState, ResourceMetadata
+
+Recheck: TypeAlias = Callable[[MetadataState, bool], None]
+"""Asked inside a store's transaction with the metadata and whether the payload exists; raises to refuse."""
+
+Encode: TypeAlias = Callable[[int], bytes]
+"""Gives the document of a page for the version it is stored as."""
+
+ABSENT: Final = -1
+"""As an expected version: the page must not exist."""
+
+
+class StorageMode(StrEnum):
+    """Where a page lives."""
+
+    MEMORY_ONLY = "MEMORY_ONLY"
+    """Payload and metadata in memory; gone when the bank is."""
+
+    MEMORY_AND_DISK = "MEMORY_AND_DISK"
+    """Stored, and kept in memory."""
+
+    DISK_ONLY = "DISK_ONLY"
+    """Stored, never kept in memory."""
+
+    DISK_WITH_CACHE = "DISK_WITH_CACHE"
+    """Stored, and kept in memory as long as the cache policy allows."""
+
+    REMOTE = "REMOTE"
+    """In the remote memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPage:
+    """One page as a store returned it.
+
+    Attributes:
+        document: Its payload.
+        version: How often it was stored since it was created.
+        stamp: Changes whenever the payload does.
+        metadata: Its enrolment in the same moment.
+    """
+
+    document: bytes
+    version: int
+    stamp: object
+    metadata: MetadataState
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEntry:
+    """One key of a listing.
+
+    Attributes:
+        key: The key.
+        metadata: Its enrolment.
+        present: Whether it has a payload.
+    """
+
+    key: str
+    metadata: MetadataState
+    present: bool
+
+
+@runtime_checkable
+class PayloadStore(Protocol):
+    """Keeps documents and their enrolment, each pair created and deleted as one.
+
+    Every store must pass `libctx_core.testing.access`. Kinds are resource kinds, keys any
+    non-blank text; both are compared exactly.
+    """
+
+    def metadata(self, kind: str, key: str, /) -> MetadataState:
+        """Return the enrolment of a key, without touching its payload."""
+        ...
+
+    def stamp(self, kind: str, key: str, /) -> object | None:
+        """Return the stamp of a payload, None where there is none, without reading it."""
+        ...
+
+    def read(self, kind: str, key: str, /) -> StoredPage | None:
+        """Return a page, or None."""
+        ...
+
+    def write(
+        self,
+        kind: str,
+        key: str,
+        encode: Encode,
+        *,
+        expected_version: int | None = None,
+        recheck: Recheck | None = None,
+    ) -> tuple[int, object]:
+        """Store a page; its version is 0, or one above the stored one.
+
+        Args:
+            kind: Its kind.
+            key: Its key.
+            encode: Gives the document.
+            expected_version: The version that must be stored now; `ABSENT` for none.
+            recheck: Called before anything is changed, in the same transaction.
+
+        Returns:
+            The version and the stamp it is stored as.
+
+        Raises:
+            VersionConflictError: Another version is stored; nothing was changed.
+        """
+        ...
+
+    def create(self, kind: str, key: str, metadata: ResourceMetadata | None, encode: Encode) -> object:
+        """Store a new page, version 0, and its enrolment, or neither; return its stamp.
+
+        Raises:
+            ResourceExistsError: There is a payload or an enrolment already.
+        """
+        ...
+
+    def delete(self, kind: str, key: str, *, recheck: Recheck | None = None, reserve: bool = False) -> bool:
+        """Remove a page and its enrolment; return whether there was a page.
+
+        Args:
+            kind: Its kind.
+            key: Its key.
+            recheck: Called before anything is changed, in the same transaction.
+            reserve: Keep the enrolment, so that nobody without a right can use the key.
+        """
+        ...
+
+    def put_metadata(self, key: str, metadata: ResourceMetadata, *, unique: bool = False) -> None:
+        """Enrol a key, with or without a payload, replacing what is there.
+
+        Raises:
+            ResourceExistsError: `unique` is set and another key has this resource id.
+        """
+        ...
+
+    def delete_metadata(self, kind: str, key: str) -> bool:
+        """Remove an enrolment; return whether there was one."""
+        ...
+
+    def entries(self, kind: str, /) -> Iterable[StoredEntry]:
+        """Return every key of a kind that has a payload or an enrolment."""
+        ...
