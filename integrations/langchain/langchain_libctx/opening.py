@@ -1,10 +1,11 @@
 """How a class of this package gets at its library: a handle, or a path that it then owns."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
+from libctx_core.concurrency import run_sync
 from libctx_core.store.database import Database
 
 T = TypeVar("T")
@@ -53,10 +54,10 @@ class Opened(Generic[C, A]):
 
     Args:
         build: Opens the object for ``with``.
-        abuild: Opens the object for ``async with``.
+        abuild: Opens the object for ``async with``; runs on the loop.
     """
 
-    def __init__(self, build: Callable[[], C], abuild: Callable[[], A]) -> None:
+    def __init__(self, build: Callable[[], C], abuild: Callable[[], Awaitable[A]]) -> None:
         self._build = build
         self._abuild = abuild
         self._current: Closing | None = None
@@ -74,13 +75,9 @@ class Opened(Generic[C, A]):
             self._current = None
 
     async def __aenter__(self) -> A:
-        from libctx_core.concurrency import run_sync
-
-        opened: A = await run_sync(self._abuild)
+        opened = await self._abuild()
         self._current = opened
         return opened
 
     async def __aexit__(self, *details: object) -> None:
-        from libctx_core.concurrency import run_sync
-
         await run_sync(self.__exit__, None, None, None)

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import pytest
-from langgraph.checkpoint.conformance import checkpointer_test, validate
-
 from langchain_libctx.checkpoint import LibrarySaver
+from langgraph.checkpoint.conformance import checkpointer_test, validate
 
 
 @pytest.mark.parametrize("place", ["file", "memory"])

@@ -10,6 +10,7 @@ from langchain_libctx.checkpoint.chunks import ChunkReader, Serializer
 from langchain_libctx.checkpoint.memo import ListMemo, MemoCache, fingerprint
 from langchain_libctx.checkpoint.rows import CheckpointRow, ThreadRow, find_thread, select_checkpoints, select_writes
 from langchain_libctx.extras import extra
+from langchain_libctx.filters import check_filter, matches
 from libctx_core.store.database import Database
 
 with extra("langgraph", "the LangGraph checkpointer"):
@@ -22,12 +23,17 @@ PAGE = 16
 """Checkpoints that a listing loads at a time."""
 
 
+def named_checkpoint(config: RunnableConfig) -> str | None:
+    """Return the checkpoint that a configuration names; an empty name is none."""
+    return get_checkpoint_id(config) or None
+
+
 class Listing:
     """A listing of checkpoints and how far it has come.
 
     Args:
         config: Thread, and where given namespace and checkpoint; None for all threads.
-        wanted: Metadata that must be equal.
+        wanted: Filter over the metadata, see `langchain_libctx.filters`.
         before: Only checkpoints older than this one.
         limit: At most so many.
     """
@@ -43,9 +49,10 @@ class Listing:
         thread_id = settings.get("thread_id")
         self.thread_id = None if thread_id is None else str(thread_id)
         self.ns = settings.get("checkpoint_ns")
-        self.checkpoint_id = get_checkpoint_id(config) if config else None
-        self.before = get_checkpoint_id(before) if before else None
+        self.checkpoint_id = named_checkpoint(config) if config else None
+        self.before = named_checkpoint(before) if before else None
         self.wanted = wanted or {}
+        check_filter(self.wanted)
         self.left = limit
         self.after: tuple[str, int, str] | None = None
         self.finished = limit is not None and limit <= 0
@@ -82,7 +89,7 @@ class CheckpointReader:
                 connection,
                 thread_id=str(settings["thread_id"]),
                 ns=settings.get("checkpoint_ns", ""),
-                checkpoint_id=get_checkpoint_id(config),
+                checkpoint_id=named_checkpoint(config),
                 limit=1,
             )
             return self._load(connection, rows[0]) if rows else None
@@ -105,10 +112,7 @@ class CheckpointReader:
         return found
 
     def _matches(self, row: CheckpointRow, wanted: Mapping[str, Any]) -> bool:
-        if not wanted:
-            return True
-        metadata = self._serde.loads_typed(row.metadata)
-        return all(key in metadata and metadata[key] == value for key, value in wanted.items())
+        return not wanted or matches(self._serde.loads_typed(row.metadata), wanted)
 
     def _load(self, connection: apsw.Connection, row: CheckpointRow) -> CheckpointTuple:
         reader = ChunkReader(connection, self._serde)
@@ -150,10 +154,12 @@ class CheckpointReader:
         with self._database.read() as connection:
             reader = ChunkReader(connection, self._serde)
             target = select_checkpoints(
-                connection, thread_id=thread_id, ns=ns, checkpoint_id=get_checkpoint_id(config), limit=1
+                connection, thread_id=thread_id, ns=ns, checkpoint_id=named_checkpoint(config), limit=1
             )
             parent = target[0].parent_id if target else None
-            while waiting and parent is not None:
+            seen: set[str] = set()
+            while waiting and parent is not None and parent not in seen:
+                seen.add(parent)
                 rows = select_checkpoints(connection, thread_id=thread_id, ns=ns, checkpoint_id=parent, limit=1)
                 if not rows:
                     break

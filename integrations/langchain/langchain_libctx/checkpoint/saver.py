@@ -79,7 +79,10 @@ class LibrarySaver(BaseCheckpointSaver[int]):
         def build() -> LibrarySaver:
             return cls(conn_string, serde=serde)
 
-        return Opened(build, build)
+        async def abuild() -> LibrarySaver:
+            return await run_sync(build)
+
+        return Opened(build, abuild)
 
     def setup(self) -> None:
         """Create or upgrade the tables; opening did so already."""
@@ -108,7 +111,7 @@ class LibrarySaver(BaseCheckpointSaver[int]):
 
         Args:
             config: Thread, and where given namespace and checkpoint; None for all threads.
-            filter: Metadata that must be equal.
+            filter: Filter over the metadata, see `langchain_libctx.filters`.
             before: Only checkpoints older than this one.
             limit: At most so many.
         """
@@ -157,7 +160,7 @@ class LibrarySaver(BaseCheckpointSaver[int]):
     ) -> RunnableConfig:
         settings = config["configurable"]
         thread_id, ns = str(settings["thread_id"]), settings.get("checkpoint_ns", "")
-        parent_id = settings.get("checkpoint_id")
+        parent_id = settings.get("checkpoint_id") or None
         known, parent = self._parent(thread_id, ns, parent_id) if reuse else (None, {})
         carried, changed = _split(checkpoint, new_versions, parent)
         drafts: dict[str, Draft] = {}

@@ -15,6 +15,7 @@ import importlib
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from enum import Enum
+from functools import cache
 from typing import Any, Literal, NoReturn
 
 from langchain_libctx.extras import extra
@@ -226,6 +227,8 @@ class _Reviver:
         if code == _ARRAY:
             return self._array(data)
         module, name, payload, *rest = self.unpack(data)
+        if module.startswith(_MESSAGE_PACKAGE) and code == _PYDANTIC_V2:
+            return _build_message(*_message_class(module, name), payload)
         if module == _OUR_MODULE:
             return self._ours(name, payload)
         try:
@@ -297,14 +300,36 @@ def _build(code: int, target: Any, payload: Any, rest: list[Any]) -> Any:
 
 
 def _build_model(target: Any, payload: dict[str, Any]) -> Any:
-    if target.__module__.startswith(_MESSAGE_PACKAGE):
-        # its own dump, fields of plain data only: validation could only cost time
-        return target.model_construct(**payload)
     try:
         return target(**payload)
     except ValidationError:
         # stored by field name, while the class validates by alias
         return target.model_validate(payload, by_alias=False, by_name=True)
+
+
+@cache
+def _message_class(module: str, name: str) -> tuple[type[BaseModel], frozenset[str]]:
+    """Return a message class of LangChain and its fields; cached, for there are as many lookups as messages."""
+    found = getattr(importlib.import_module(module), name)
+    if not (isinstance(found, type) and issubclass(found, BaseModel)):
+        raise TypeError(f"{module}.{name} is not a message class")
+    return found, frozenset(found.model_fields)
+
+
+def _build_message(target: type[BaseModel], fields: frozenset[str], payload: dict[str, Any]) -> BaseModel:
+    """Rebuild a message from its own dump, which holds plain data only: validation could only cost time."""
+    if payload.keys() != fields:
+        return target.model_construct(**payload)
+    message = target.__new__(target)
+    message.__setstate__(
+        {
+            "__dict__": payload,
+            "__pydantic_extra__": {},
+            "__pydantic_fields_set__": set(payload),
+            "__pydantic_private__": None,
+        }
+    )
+    return message
 
 
 class LibrarySerializer(JsonPlusSerializer):

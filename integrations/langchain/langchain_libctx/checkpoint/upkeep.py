@@ -76,6 +76,8 @@ def _needed_ancestors(
     needed: set[tuple[str, str]] = set()
     parent = row.parent_id
     while missing and parent is not None and (ancestor := by_id.get((row.ns, parent))) is not None:
+        if (ancestor.ns, ancestor.checkpoint_id) in needed:
+            break
         needed.add((ancestor.ns, ancestor.checkpoint_id))
         missing = missing - ancestor.channels.keys()
         parent = ancestor.parent_id
