@@ -19,6 +19,18 @@ def _sums(folder: Path) -> dict[str, str]:
     return {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
 
 
+def data_files() -> tuple[str, ...]:
+    """Return the names of all data files that the release lists.
+
+    Raises:
+        PackageDataError: The list is missing or unreadable.
+    """
+    try:
+        return tuple(_sums(FOLDER))
+    except (OSError, ValueError) as error:
+        raise PackageDataError(SUMS, "the checksum list cannot be read") from error
+
+
 def expected_sha256(name: str) -> str:
     """Return the SHA-256 (64 hexadecimal digits) that the release lists for a data file.
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from libctx_core.data import read_data
+from libctx_core.data import data_files, read_data
 from libctx_core.errors import InvalidInputError
 from libctx_core.tokens import TokenCounter, Utf8Bound
 from libctx_core.tokens.encodings import slices
@@ -157,6 +157,10 @@ class TestExactCounts:
 
 
 class TestPackedVocabulary:
+    def test_every_listed_file_is_there_and_right(self):
+        assert {f"{name}.vocab.xz" for name in ENCODINGS} < set(data_files())
+        assert all(read_data(name) for name in data_files())
+
     def test_holds_the_published_file(self, encoding):
         plain = lzma.decompress(read_data(f"{encoding}.vocab.xz"))
         count = {"cl100k_base": 100_256, "o200k_base": 199_998}[encoding]
@@ -217,3 +221,13 @@ class TestUnknownModels:
     def test_an_unknown_encoding_is_refused(self):
         with pytest.raises(InvalidInputError, match="cl100k_base and o200k_base"):
             TokenCounter.for_encoding("p99k_base")
+
+
+@pytest.mark.exhaustive
+@settings(max_examples=20_000, deadline=None)
+@given(text=TEXTS, size=st.integers(1, 200))
+def test_counts_bounds_and_slices_at_full_size(reference, text, size):
+    for name in ENCODINGS:
+        expected = tokens_of(reference[name], text)
+        assert TokenCounter.for_encoding(name).count(text) == expected <= Utf8Bound().count(text)
+        assert sum(tokens_of(reference[name], piece) for piece in slices(text, size)) == expected
