@@ -8,16 +8,16 @@ is the evaluator's in every case.
 """
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from libctx_core.errors import FilterTypeError
 from libctx_core.search.filters import And, Compare, Filter, Nor, Operator, compare, compare_value, prune
+from libctx_core.search.slots import SlotSet, slot_array, union
 from libctx_core.store import metadata as index
-from libctx_core.store.records import bound_slots, slots_of_owner
+from libctx_core.store.records import parse_slots
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,70 +29,6 @@ NARROW = 4_096
 _PROBE = 2 * NARROW
 _UNKNOWN = 1 << 40
 _TEXT_START, _BLOB_START = "", b""
-
-
-@dataclass(frozen=True, slots=True)
-class SlotSet:
-    """A set of slots of one owner, or everything but those slots.
-
-    Attributes:
-        slots: Distinct slots, ascending, int64.
-        negated: Whether the set is the complement of `slots` within the owner.
-    """
-
-    slots: "NDArray[np.int64]"
-    negated: bool = False
-
-    def complement(self) -> "SlotSet":
-        """Return everything that is not in the set."""
-        return SlotSet(self.slots, not self.negated)
-
-    def intersect(self, other: "SlotSet") -> "SlotSet":
-        """Return what is in both sets."""
-        if self.negated and other.negated:
-            return SlotSet(_union([self.slots, other.slots]), True)
-        if self.negated:
-            return other.intersect(self)
-        if other.negated:
-            return SlotSet(self.slots[~contained(self.slots, other.slots)])
-        small, large = sorted((self.slots, other.slots), key=len)
-        return SlotSet(small[contained(small, large)])
-
-    def unite(self, other: "SlotSet") -> "SlotSet":
-        """Return what is in either set."""
-        if not self.negated and not other.negated:
-            return SlotSet(_union([self.slots, other.slots]))
-        return self.complement().intersect(other.complement()).complement()
-
-    def resolve(self, connection: apsw.Connection, owner: int) -> "NDArray[np.int64]":
-        """Return the slots of the set, ascending, reading the owner's slots for a complement."""
-        if not self.negated:
-            return self.slots
-        everything = slot_array(slots_of_owner(connection, owner))
-        return everything[~contained(everything, self.slots)]
-
-
-def slot_array(slots: Iterable[int]) -> "NDArray[np.int64]":
-    """Return distinct slots as an ascending array."""
-    import numpy as np
-
-    return np.unique(np.fromiter(slots, np.int64))
-
-
-def contained(slots: "NDArray[np.int64]", among: "NDArray[np.int64]") -> "NDArray[np.bool_]":
-    """Tell for each of `slots` whether the ascending array `among` holds it."""
-    import numpy as np
-
-    if not len(among):
-        return np.zeros(len(slots), np.bool_)
-    at = np.minimum(np.searchsorted(among, slots), len(among) - 1)
-    return np.asarray(among[at] == slots)
-
-
-def _union(parts: "Sequence[NDArray[np.int64]]") -> "NDArray[np.int64]":
-    import numpy as np
-
-    return np.unique(np.concatenate(parts))
 
 
 def matching(connection: apsw.Connection, owner: int, tree: Filter | None) -> SlotSet:
@@ -208,51 +144,51 @@ class _Lookup:
         narrow = within is not None and not within.negated and len(within.slots) <= NARROW
         self._within = within.slots if narrow and within is not None else None
 
-    def _select(self, key: int, condition: str, *values: Any) -> list[int]:
+    def _select(self, key: int, condition: str, *values: Any) -> "NDArray[np.int64]":
         """Return slots of index rows; `condition` is a constant of this module."""
-        sql = f"SELECT slot FROM metadata_value WHERE key = ? AND {condition}"  # noqa: S608 - constant condition
-        if self._within is not None and not len(self._within):
-            return []
-        if self._within is None:
-            return [slot for (slot,) in self._connection.execute(sql, (key, *values))]
-        narrowed = f"{sql} AND slot IN (SELECT value FROM carray(?))"  # noqa: S608
-        rows = self._connection.execute(narrowed, (key, *values, apsw.carray(self._within)))
-        return [slot for (slot,) in rows]
+        # one text of all slots is read in a tenth of the time that a row for each takes
+        sql = f"SELECT group_concat(slot) FROM metadata_value WHERE key = ? AND {condition}"  # noqa: S608
+        bound: tuple[Any, ...] = (key, *values)
+        if self._within is not None:
+            if not len(self._within):
+                return self._within
+            sql += " AND slot IN (SELECT value FROM carray(?))"
+            bound = (*bound, apsw.carray(self._within))
+        return parse_slots(self._connection.execute(sql, bound).get)
 
-    def _reread(self, key: int, first: bytes, last: bytes, leaf: Compare) -> list[int]:
+    def _reread(self, key: int, first: bytes, last: bytes, leaf: Compare) -> "NDArray[np.int64]":
         """Return slots whose rows are tagged `first` to `last` and whose record passes `leaf`."""
-        slots = self._select(key, "value >= ? AND value <= ?", first, last)
-        if not slots:
-            return []
+        slots = union([self._select(key, "value >= ? AND value <= ?", first, last)])
+        if not len(slots):
+            return slots
         rows = self._connection.execute(
-            "SELECT slot, metadata FROM record WHERE slot IN (SELECT value FROM carray(?))",
-            (bound_slots(slots),),
+            "SELECT slot, metadata FROM record WHERE slot IN (SELECT value FROM carray(?))", (apsw.carray(slots),)
         )
-        return [slot for slot, metadata in rows if compare(leaf, json.loads(metadata))]
+        return slot_array(slot for slot, metadata in rows if compare(leaf, json.loads(metadata)))
 
-    def _tagged(self, key: int, tag: bytes, leaf: Compare) -> list[int]:
+    def _tagged(self, key: int, tag: bytes, leaf: Compare) -> "NDArray[np.int64]":
         return self._reread(key, tag, tag + b"\xff" * 17, leaf)
 
     def equal(self, values: Sequence[Any], operator: Operator | None = None) -> SlotSet:
         """Return what equals any of the values."""
         leaf = self._leaf if operator is None else Compare(self._leaf.path, operator, self._leaf.value)
-        return SlotSet(slot_array(slot for value in values for slot in self._equal(self._key, value, leaf)))
+        return SlotSet(union([part for value in values for part in self._equal(self._key, value, leaf)]))
 
-    def _equal(self, key: int, value: Any, leaf: Compare) -> list[int]:
+    def _equal(self, key: int, value: Any, leaf: Compare) -> "list[NDArray[np.int64]]":
         code = index.encode(value)
         if code in (index.NULL, index.NOT_A_NUMBER):
             return []
         if isinstance(code, str | int):
-            return self._select(key, "value = ?", code)
+            return [self._select(key, "value = ?", code)]
         if isinstance(code, float):
-            found = self._select(key, "value = ?", code)
+            found = [self._select(key, "value = ?", code)]
             # an integer beyond 64 bits may equal a float of that size
-            return found + self._tagged(key, index.BIG_INTEGER, leaf) if abs(code) >= 2.0**63 else found
+            return [*found, self._tagged(key, index.BIG_INTEGER, leaf)] if abs(code) >= 2.0**63 else found
         if code == index.BIG_INTEGER:
             close = _as_float(value)
-            found = self._select(key, "value = ?", close) if close == value else []
-            return found + self._tagged(key, code, leaf)
-        return self._reread(key, code, code, leaf)
+            found = [self._select(key, "value = ?", close)] if close == value else []
+            return [*found, self._tagged(key, code, leaf)]
+        return [self._reread(key, code, code, leaf)]
 
     def ordered(self) -> SlotSet:
         """Return what lies on the asked side of the value, among values of its kind."""
@@ -262,25 +198,25 @@ class _Lookup:
         if not isinstance(value, int | float) or value != value:
             return SlotSet(slot_array(()))
         bound, operator = _bound(value, operator)
-        condition = f"{_CONDITIONS[operator]} AND value < ''"
-        found = self._select(self._key, condition, bound)
-        return SlotSet(slot_array(found + self._tagged(self._key, index.BIG_INTEGER, self._leaf)))
+        found = self._select(self._key, f"{_CONDITIONS[operator]} AND value < ''", bound)
+        return SlotSet(union([found, self._tagged(self._key, index.BIG_INTEGER, self._leaf)]))
 
     def _ordered_text(self, value: str, operator: Operator) -> SlotSet:
         if not _bindable(value):
             return self.text()
-        condition = f"{_CONDITIONS[operator]} AND value >= '' AND value < x''"
-        found = self._select(self._key, condition, value)
-        return SlotSet(slot_array(found + self._tagged(self._key, index.LONG_TEXT, self._leaf)))
+        found = self._select(self._key, f"{_CONDITIONS[operator]} AND value >= '' AND value < x''", value)
+        return SlotSet(union([found, self._tagged(self._key, index.LONG_TEXT, self._leaf)]))
 
     def present(self, *, but: Sequence[index.Value]) -> SlotSet:
         """Return what has the path, unless its value is one of three that `but` may name."""
+        if not but:
+            return SlotSet(union([self._select(self._key, "true")]))
         left_out = (*but, *([None] * (3 - len(but))))
-        return SlotSet(slot_array(self._select(self._key, "coalesce(value NOT IN (?, ?, ?), true)", *left_out)))
+        return SlotSet(union([self._select(self._key, "coalesce(value NOT IN (?, ?, ?), true)", *left_out)]))
 
     def holding(self, values: Sequence[Any]) -> SlotSet:
         """Return lists with a member, and texts with a part, equal to any of the values."""
-        return SlotSet(slot_array(slot for value in values for slot in self._holding(value)))
+        return SlotSet(union([part for value in values for part in self._holding(value)]))
 
     def holding_all(self, values: Sequence[Any]) -> SlotSet:
         """Return what holds every one of the values."""
@@ -291,19 +227,19 @@ class _Lookup:
             result = result.intersect(self.holding([value]))
         return result
 
-    def _holding(self, value: Any) -> list[int]:
+    def _holding(self, value: Any) -> "list[NDArray[np.int64]]":
         leaf = Compare(self._leaf.path, Operator.CONTAINS, value)
         found = [] if self._member_key is None else self._members(self._member_key, value, leaf)
         if isinstance(value, str):
             if _bindable(value):
-                found += self._select(self._key, "value >= '' AND value < x'' AND instr(value, ?)", value)
-            found += self._tagged(self._key, index.LONG_TEXT, leaf)
-            found += self._tagged(self._key, index.MAPPING, leaf)
+                found.append(self._select(self._key, _HOLDS, value))
+            found.append(self._tagged(self._key, index.LONG_TEXT, leaf))
+            found.append(self._tagged(self._key, index.MAPPING, leaf))
         return found
 
-    def _members(self, key: int, value: Any, leaf: Compare) -> list[int]:
+    def _members(self, key: int, value: Any, leaf: Compare) -> "list[NDArray[np.int64]]":
         if value is None:
-            return self._select(key, "value = ?", index.NULL)
+            return [self._select(key, "value = ?", index.NULL)]
         return self._equal(key, value, leaf)
 
     def text(self) -> SlotSet:
@@ -312,24 +248,18 @@ class _Lookup:
         if operator in (Operator.TEXT_MATCH, Operator.TEXT_MATCH_INSENSITIVE):
             self._refuse_other_types()
         if operator is Operator.TEXT_MATCH and _bindable(value):
-            found = self._select(self._key, "value >= '' AND value < x'' AND instr(value, ?)", value)
+            found = self._select(self._key, _HOLDS, value)
         else:
             found = self._judged(operator, value)
-        return SlotSet(slot_array(found + self._tagged(self._key, index.LONG_TEXT, self._leaf)))
+        return SlotSet(union([found, self._tagged(self._key, index.LONG_TEXT, self._leaf)]))
 
-    def _judged(self, operator: Operator, value: str) -> list[int]:
+    def _judged(self, operator: Operator, value: str) -> "NDArray[np.int64]":
         rows = self._connection.execute(
-            "SELECT value, slot FROM metadata_value WHERE key = ? AND value >= '' AND value < x''", (self._key,)
+            "SELECT value, group_concat(slot) FROM metadata_value"
+            " WHERE key = ? AND value >= '' AND value < x'' GROUP BY value",
+            (self._key,),
         )
-        found: list[int] = []
-        last: str | None = None
-        accepted = False
-        for text, slot in rows:
-            if text != last:
-                last, accepted = text, compare_value(operator, text, value)
-            if accepted:
-                found.append(slot)
-        return found
+        return union([parse_slots(slots) for text, slots in rows if compare_value(operator, text, value)])
 
     def _refuse_other_types(self) -> None:
         rows = self._connection.execute(
@@ -349,6 +279,8 @@ _CONDITIONS = {
     Operator.LT: "value < ?",
     Operator.LTE: "value <= ?",
 }
+
+_HOLDS = "value >= '' AND value < x'' AND instr(value, ?)"
 
 _TYPE_NAMES: dict[Any, str] = {
     index.BIG_INTEGER: "int",

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
+from libctx_core.search.slots import slot_array
 from libctx_core.store.records import slot_range
 from libctx_core.store.vectors import VectorState, changed_slots, read_some_vectors, read_vectors
 
@@ -20,8 +21,8 @@ _SPARE = 8
 _DEAD_SHARE = 4
 """A matrix is copied without its dead rows when they exceed one in this many."""
 
-_TINY = 1e-30
-"""Norms below this have no reciprocal in float32."""
+_LEAST_SQUARE, _GREATEST_SQUARE = 1e-25, 1e30
+"""Squared norms float32 measures to full precision; a row outside is measured in float64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +87,18 @@ class OwnerMatrix:
         return replace(self, state=state, slots=self.slots[:end], units=self.units[:end], alive=alive)
 
 
-def unit_rows(rows: "NDArray[np.float32]") -> "NDArray[np.float32]":
-    """Return rows scaled to unit length; a zero row stays zero."""
+def unit_rows(rows: "NDArray[np.float32]", out: "NDArray[np.float32] | None" = None) -> "NDArray[np.float32]":
+    """Return rows scaled to unit length, in `out` if given; a zero row stays zero."""
     import numpy as np
 
-    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
-    small = norms < _TINY
-    scale = np.where(small, 0.0, 1.0 / np.where(small, 1.0, norms)).astype(np.float32)
-    units: NDArray[np.float32] = rows * scale[:, None]
-    for at in np.flatnonzero(small & (norms > 0.0)):
-        units[at] = rows[at].astype(np.float64) / norms[at]
+    with np.errstate(over="ignore", under="ignore"):
+        squares = np.einsum("ij,ij->i", rows, rows)
+    measured = (squares > _LEAST_SQUARE) & (squares < _GREATEST_SQUARE)
+    scale = np.where(measured, 1.0 / np.sqrt(np.where(measured, squares, 1.0)), 0.0).astype(np.float32)
+    units: NDArray[np.float32] = np.multiply(rows, scale[:, None], out=out)
+    for at in np.flatnonzero(~measured):
+        exact = rows[at].astype(np.float64)
+        units[at] = exact / (float(np.sqrt(exact @ exact)) or 1.0)
     return units
 
 
@@ -122,7 +125,7 @@ def load(connection: apsw.Connection, owner: int, state: VectorState) -> OwnerMa
     for block_slots, rows in read_vectors(connection, *slot_range(owner), state.dimension):
         end = filled + len(block_slots)
         slots[filled:end] = block_slots
-        units[filled:end] = unit_rows(rows)
+        unit_rows(rows, out=units[filled:end])
         filled = end
     return OwnerMatrix(owner, state, slots, units[:filled])
 
@@ -162,7 +165,7 @@ def _append(connection: apsw.Connection, known: OwnerMatrix, state: VectorState)
         grown[:filled] = known.units
         buffer = grown
     for block, rows in blocks:
-        buffer[filled : filled + len(block)] = unit_rows(rows)
+        unit_rows(rows, out=buffer[filled : filled + len(block)])
         filled += len(block)
     return OwnerMatrix(known.owner, state, slots, buffer[:needed], alive)
 
@@ -172,7 +175,7 @@ def _rewrite(connection: apsw.Connection, known: OwnerMatrix, changed: list[int]
     import numpy as np
 
     assert known.state is not None, "an empty matrix is never refreshed"
-    touched = np.unique(np.array([slot for slot in changed if slot < known.state.tail], np.int64))
+    touched = slot_array(slot for slot in changed if slot < known.state.tail)
     found, rows = read_some_vectors(connection, touched, known.state.dimension)
     alive = np.ones(len(known.slots), np.bool_) if known.alive is None else known.alive.copy()
     alive[known.rows_of(touched)] = False

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import apsw
 
 from libctx_core.errors import EmbeddingDimensionError, InvalidInputError, OptionalDependencyError
-from libctx_core.search.filters_sql import SlotSet, contained
 from libctx_core.search.matrix import OwnerMatrix, best, load, refresh, unit_rows
+from libctx_core.search.slots import SlotSet, contained
 from libctx_core.store.connection import vector_extension
 from libctx_core.store.records import slot_of, slot_range
 from libctx_core.store.vectors import VectorState, read_some_vectors, read_vectors, vector_bytes, vector_state

@@ -93,7 +93,7 @@ def index_metadata(connection: apsw.Connection, owner: int, rows: Iterable[tuple
     def key_of(path: str) -> int:
         found = keys.get(path)
         if found is None:
-            found = keys[path] = find_key(connection, owner, path) or _new_key(connection, owner, path)
+            keys[path] = found = find_key(connection, owner, path) or _new_key(connection, owner, path)
         return found
 
     connection.executemany(
@@ -138,7 +138,7 @@ def find_key(connection: apsw.Connection, owner: int, path: str) -> int | None:
 
 def _new_key(connection: apsw.Connection, owner: int, path: str) -> int:
     connection.execute("INSERT INTO metadata_key(owner, path) VALUES(?, ?)", (owner, path))
-    return connection.last_insert_rowid()
+    return int(connection.last_insert_rowid())
 
 
 def _index_rows(

@@ -8,11 +8,15 @@ and neighbours in a conversation are neighbours on disk.
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from libctx_core.store.migrations import Component
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 RECORDS = Component(
     "records",
@@ -144,9 +148,16 @@ def slots_of_refs(connection: apsw.Connection, owner: int, refs: Sequence[str]) 
     return [slot for (slot,) in rows]
 
 
-def slots_of_owner(connection: apsw.Connection, owner: int) -> list[int]:
+def slots_of_owner(connection: apsw.Connection, owner: int) -> "NDArray[np.int64]":
     """Return all slots of an owner, in no particular order."""
-    return [slot for (slot,) in connection.execute("SELECT slot FROM record WHERE owner = ?", (owner,))]
+    return parse_slots(connection.execute("SELECT group_concat(slot) FROM record WHERE owner = ?", (owner,)).get)
+
+
+def parse_slots(joined: object) -> "NDArray[np.int64]":
+    """Return the slots that SQL's ``group_concat`` joined; it gives NULL for none."""
+    import numpy as np
+
+    return np.empty(0, np.int64) if joined is None else np.fromstring(str(joined), np.int64, sep=",")
 
 
 def count_records(connection: apsw.Connection, owner: int) -> int:
