@@ -1,8 +1,11 @@
 """What the sources and memory rooms ask of the authority layer."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple, Protocol
 
+from libctx_core.access import ResourceMetadata
+from libctx_core.access.authority import Authority
 from libctx_core.errors.access import Operation
 from libctx_core.store.owners import OwnerRow
 
@@ -54,3 +57,43 @@ class OpenGuard:
     def permitted(self, operation: Operation, owners: Sequence[OwnerRow], /) -> list[OwnerRow]:
         """Return all of them."""
         return list(owners)
+
+
+class AuthorityGuard:
+    """Asks the library's authority, under the ambient scope or under a handle.
+
+    What is created under a scope is enrolled at once: as ``memory:{collection}/{key}`` or
+    ``source:{collection}/{key}``, within the boundary named like its collection.
+
+    Args:
+        authority: The authority, bound to a scope or not.
+    """
+
+    def __init__(self, authority: Authority) -> None:
+        self._authority = authority
+
+    def require(
+        self, operation: Operation, kind: str, collection: str, key: str, owner: OwnerRow | None, /
+    ) -> Enrolment | None:
+        """Let an operation pass, or raise `ContextAccessDenied`."""
+        if operation is not Operation.CREATE:
+            self._authority.require(operation, kind, key, partial(_metadata_of, owner))
+            return None
+        resource_id = f"{kind.lower()}:{collection}/{key}"
+        proposed = ResourceMetadata(kind, resource_id, collection)
+        self._authority.require_create(kind, key, proposed)
+        return None if self._authority.scope is None else Enrolment(resource_id, collection)
+
+    def permitted(self, operation: Operation, owners: Sequence[OwnerRow], /) -> list[OwnerRow]:
+        """Return those of `owners` on which the operation is allowed, in order."""
+        return [
+            owner
+            for owner in owners
+            if self._authority.allowed(operation, owner.kind, owner.key, partial(_metadata_of, owner))
+        ]
+
+
+def _metadata_of(owner: OwnerRow | None) -> ResourceMetadata | None:
+    if owner is None or owner.resource_id is None:
+        return None
+    return ResourceMetadata(owner.kind, owner.resource_id, owner.boundary_id, owner.metadata_version or 1)

@@ -280,7 +280,7 @@ class SourceShelf:
 
 
 def _entry(row: rows.SourceRow, ref: SourceRef, source: Source) -> SourceEntry:
-    return SourceEntry.model_construct(
+    return SourceEntry.trusted(
         position=row.position,
         ref=ref,
         source=source,

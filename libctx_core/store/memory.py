@@ -1,6 +1,7 @@
 """Reading memories: heads, manifests, changes, entry versions."""
 
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 import apsw
 
@@ -127,14 +128,12 @@ def versions_of_entry(connection: apsw.Connection, entry: int) -> list[VersionRo
 
 def active_with_digest(connection: apsw.Connection, owner: int, digest: bytes) -> list[VersionRow]:
     """Return the current versions of active entries with this content hash, by entry id."""
-    return [
-        VersionRow(*row)
-        for row in connection.execute(
-            f"{_VERSION} JOIN memory_entry h ON h.version = v.id"
-            " WHERE h.owner = ? AND h.digest = ? AND h.active = 1 ORDER BY e.entry_id",
-            (owner, digest),
-        )
-    ]
+    found = connection.execute(
+        "SELECT version FROM memory_entry INDEXED BY memory_entry_digest"
+        " WHERE owner = ? AND digest = ? AND active = 1 ORDER BY entry_id",
+        (owner, digest),
+    ).fetchall()
+    return [read_version(connection, version) for (version,) in cast("list[tuple[int]]", found)]
 
 
 def active_duplicates(connection: apsw.Connection, owner: int) -> list[bytes]:

@@ -185,7 +185,7 @@ class RevisionWriter:
             ),
         )
         mark_pending(self._connection, self._owner, (entry,))
-        return {_REVISE: 0, _DEACTIVATE: -1, _REACTIVATE: 1}[op]
+        return 0 if op == _REVISE else 1 if active else -1
 
     def _insert_version(self, entry: int, previous: int, new: NewVersion) -> int:
         self._connection.execute(
@@ -196,7 +196,7 @@ class RevisionWriter:
                 self.revision, pack_refs(new.sources), pack_refs(new.artifacts),
             ),
         )  # fmt: skip
-        version = self._connection.last_insert_rowid()
+        version = int(self._connection.last_insert_rowid())
         self._cite([(version, new.sources)])
         return version
 
