@@ -60,6 +60,15 @@ def present() -> Presence:
     return _PRESENT
 
 
+class _Legacy:
+    """Counts what passed only because it is not enrolled; approximate under threads."""
+
+    __slots__ = ("total",)
+
+    def __init__(self) -> None:
+        self.total = 0
+
+
 class Authority:
     """Decides for one library, under the ambient scope or under one it is bound to.
 
@@ -71,9 +80,6 @@ class Authority:
             exists but is invisible as if the right were missing.
         guard: Deny-only veto of plugins.
         scope: A handle that is in force for every call, whatever the context says.
-
-    Attributes:
-        legacy_access_total: Operations allowed only because a resource is not enrolled.
     """
 
     def __init__(
@@ -94,7 +100,7 @@ class Authority:
         self._hide_existence = hide_existence
         self._guard = None if guard is None else Guard(guard)
         self._scope = scope
-        self.legacy_access_total = 0
+        self._legacy = _Legacy()
 
     def bound(self, scope: Scope | None) -> "Authority":
         """Return an authority with the same rules that holds `scope` for every call.
@@ -112,7 +118,13 @@ class Authority:
             scope=scope,
         )
         bound._guard = self._guard
+        bound._legacy = self._legacy
         return bound
+
+    @property
+    def legacy_access_total(self) -> int:
+        """Operations allowed only because a resource is not enrolled, bound authorities included."""
+        return self._legacy.total
 
     @property
     def scope(self) -> Scope | None:
@@ -340,7 +352,7 @@ class Authority:
         if decision.verdict is not _ALLOW:
             raise self.denial(decision.operation, kind, key, decision.reason or DenialReason.MISSING_PERMISSION)
         if decision.legacy:
-            self.legacy_access_total += 1
+            self._legacy.total += 1
         elif grant is not None and self._vetoed(decision, grant, state):
             raise self.denial(decision.operation, kind, key, DenialReason.MISSING_PERMISSION)
 

@@ -26,13 +26,27 @@ class Codec(Generic[T]):
         kind: Resource kind of the page.
         encode: To its document, UTF-8 JSON.
         decode: From its document; raises `PayloadError`.
-        empty: A page that holds nothing.
+        page: The class of the page.
     """
 
     kind: str
     encode: Callable[[T], bytes]
     decode: Callable[[bytes], T]
-    empty: Callable[[], T]
+    page: type[T]
+
+    def empty(self) -> T:
+        """Return a page that holds nothing."""
+        return self.page()
+
+    def check(self, payload: object) -> T:
+        """Return a page if it is of this kind.
+
+        Raises:
+            PayloadError: It is something else.
+        """
+        if type(payload) is not self.page:
+            raise PayloadError("page", f"must be a {self.page.__name__}")
+        return payload
 
 
 def parse_object(document: bytes) -> dict[str, Any]:

@@ -52,6 +52,15 @@ class WriteBackError(LibctxError, RuntimeError):
         super().__init__("the write-back function returned False, so nothing was stored")
 
 
+class PageLockedError(LibctxError, PermissionError):
+    """A lock hides the page, so it cannot be changed."""
+
+    code = "page_locked"
+
+    def __init__(self) -> None:
+        super().__init__("the page is locked")
+
+
 class ToolConflictError(LibctxError, ValueError):
     """A tool name is taken by another function.
 

@@ -1,0 +1,65 @@
+"""Listing keys: what the scope may see, decided from enrolments without reading a page."""
+
+from collections.abc import Iterator
+
+from libctx_core.access import Operation, Presence
+from libctx_core.bank.pages import Pages
+from libctx_core.bank.ports import StoredEntry
+from libctx_core.bank.remote_plane import RemotePlane
+
+
+def list_keys(
+    pages: Pages, kind: str, *, stored: bool = True, skip_remote: bool = False, strict: bool = False
+) -> list[str]:
+    """Return the keys that are visible, in order, without repeats.
+
+    Args:
+        pages: The pipeline.
+        kind: Kind of the pages.
+        stored: List pages that are not in memory, too.
+        skip_remote: Leave the remote memory out.
+        strict: Refuse a scope that may list nothing, instead of returning nothing.
+
+    Raises:
+        ContextAccessDenied: A remote memory is involved, or `strict` is set, and the scope
+            holds no ENUMERATE right; or the remote memory cannot keep metadata.
+    """
+    authority = pages.authority
+    authority.selection(Operation.ENUMERATE, kind)
+    remote = None if skip_remote else pages.state.remote
+    if remote is not None or strict:
+        authority.require_enumeration(kind)
+    if remote is not None and not remote.holds_metadata:
+        authority.refuse_incapable(Operation.ENUMERATE, kind)
+    found = dict.fromkeys(_local(pages, kind, stored=stored))
+    if remote is not None:
+        found.update(dict.fromkeys(_remote(pages, remote, kind)))
+    return list(found)
+
+
+def _local(pages: Pages, kind: str, *, stored: bool) -> Iterator[str]:
+    state = pages.state
+    bound = {key for of, key in state.retrievals if of == kind}
+    in_memory = bound | {key for of, key in state.cache.addresses() if of == kind}
+    entries = [
+        *state.memory.entries(kind),
+        *[entry for entry in state.stored.entries(kind) if stored or entry.key in in_memory],
+    ]
+    known = {entry.key for entry in entries}
+    entries += [StoredEntry(key, None, present=True) for key in sorted(bound - known)]
+    for entry in entries:
+        if (entry.present or entry.key in bound) and pages.authority.visible(
+            kind, entry.key, entry.metadata, _is_present
+        ):
+            yield entry.key
+
+
+def _remote(pages: Pages, remote: RemotePlane, kind: str) -> Iterator[str]:
+    for entry in remote.entries(kind):
+        address = (kind, entry.key)
+        if pages.authority.visible(*address, pages.metadata(remote, address), pages.presence(remote, address)):
+            yield entry.key
+
+
+def _is_present() -> Presence:
+    return Presence.PRESENT
