@@ -51,6 +51,11 @@ def complain(code: str, message: str) -> None:
     sys.stderr.write(f"error[{code}]: {visible(message)}\n")
 
 
+def notice(message: str) -> None:
+    """Print one line on stderr that is no error."""
+    sys.stderr.write(f"{visible(message)}\n")
+
+
 @contextmanager
 def progress(title: str, *, quiet: bool = False) -> Iterator[Advance]:
     """Show a progress bar on stderr while the block runs; none if `quiet` or not at a terminal."""
