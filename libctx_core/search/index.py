@@ -27,7 +27,7 @@ from libctx_core.store.index import (
     write_state,
 )
 from libctx_core.store.index_records import (
-    delete_record,
+    clear_records,
     delete_records,
     find_slot,
     insert_records,
@@ -247,7 +247,7 @@ class SearchIndex:
     def remove(self, connection: apsw.Connection, slots: Collection[int]) -> int:
         """Remove records, their words and vectors; return how many there were."""
         states: dict[int, IndexState] = {}
-        removed = 0
+        gone: dict[int, list[int]] = defaultdict(list)
         for slot in sorted(slots):
             stored = read_record(connection, slot)
             if stored is None:
@@ -261,16 +261,16 @@ class SearchIndex:
                 )
                 state.alive -= 1
                 state.length -= before.length
-            delete_record(connection, slot)
-            removed += 1
-        for state in states.values():
+            gone[owner].append(slot)
+        for owner, state in states.items():
+            delete_records(connection, owner, gone[owner])
             state.revision = read_clock(connection) + 1
             write_state(connection, state)
-        return removed
+        return sum(map(len, gone.values()))
 
     def remove_owner(self, connection: apsw.Connection, owner_id: int) -> None:
         """Remove all records of an owner object and everything the index holds about it."""
-        delete_records(connection, owner_id)
+        clear_records(connection, owner_id)
         drop_index(connection, owner_id)
 
 

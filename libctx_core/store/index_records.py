@@ -109,15 +109,14 @@ def find_slot(connection: apsw.Connection, owner: int, key: str) -> int | None:
     return slot
 
 
-def delete_record(connection: apsw.Connection, slot: int) -> None:
-    """Remove a record, its vector and the index of its metadata."""
-    owner, _ = owner_and_position(slot)
-    _unindex(connection, owner, [slot])
-    remove_vectors(connection, owner, [slot])
-    connection.execute("DELETE FROM record WHERE slot = ?", (slot,))
+def delete_records(connection: apsw.Connection, owner: int, slots: Sequence[int]) -> None:
+    """Remove records of one owner, their vectors and the index of their metadata."""
+    _unindex(connection, owner, slots)
+    remove_vectors(connection, owner, slots)
+    connection.executemany("DELETE FROM record WHERE slot = ?", [(slot,) for slot in slots])
 
 
-def delete_records(connection: apsw.Connection, owner: int) -> None:
+def clear_records(connection: apsw.Connection, owner: int) -> None:
     """Remove all records and vectors of an owner, its vector profile and the index of its metadata."""
     clear_metadata(connection, owner)
     clear_vectors(connection, owner)

@@ -201,7 +201,9 @@ def clear_vectors(connection: apsw.Connection, owner: int) -> None:
 def _log_changes(connection: apsw.Connection, owner: int, slots: Sequence[int]) -> None:
     if not slots:
         return
-    logged: int = connection.execute("SELECT count(*) FROM vector_change WHERE owner = ?", (owner,)).get
+    logged: int = connection.execute(
+        "SELECT coalesce(max(number) - min(number), 0) FROM vector_change WHERE owner = ?", (owner,)
+    ).get
     if logged + len(slots) > MAX_LOGGED_CHANGES:
         connection.execute("DELETE FROM vector_change WHERE owner = ?", (owner,))
         connection.execute("UPDATE vector_profile SET epoch = epoch + 1 WHERE owner = ?", (owner,))
