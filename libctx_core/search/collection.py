@@ -239,6 +239,17 @@ class VectorCollection:
             found = read_items(connection, owner, slots, with_vectors=with_vectors)
         return [found[int(slot)] for slot in slots]
 
+    def stored_profile(self) -> str | None:
+        """Return the profile of the stored vectors, None where it is not known.
+
+        Raises:
+            ContextAccessDenied: READ is not allowed.
+        """
+        with self._database.read() as connection:
+            owner = self._readable(connection)
+            state = None if owner is None else vector_state(connection, owner)
+        return (state.profile or None) if state is not None else None
+
     def count(self, where: Filter | None = None) -> int:
         """Return how many items pass a filter, or how many there are.
 

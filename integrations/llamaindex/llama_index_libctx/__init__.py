@@ -1,8 +1,10 @@
 """One SQLite file as LlamaIndex vector store, docstore, index store, chat store and memory."""
 
 from llama_index_libctx.docstore import LibraryDocumentStore, LibraryIndexStore
+from llama_index_libctx.index import LibraryVectorIndex
 from llama_index_libctx.ingestion import LibraryIngestionPipeline
 from llama_index_libctx.kvstore import LibraryKVStore
+from llama_index_libctx.storage import library_storage_context
 from llama_index_libctx.vector_store import LibraryVectorStore
 
 __all__ = [
@@ -10,5 +12,7 @@ __all__ = [
     "LibraryIndexStore",
     "LibraryIngestionPipeline",
     "LibraryKVStore",
+    "LibraryVectorIndex",
     "LibraryVectorStore",
+    "library_storage_context",
 ]

@@ -8,6 +8,7 @@ import apsw
 from llama_index.core.storage.kvstore.types import DEFAULT_BATCH_SIZE, DEFAULT_COLLECTION, BaseKVStore
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from libctx_core.access import Scope
 from libctx_core.concurrency import run_sync
 from libctx_core.errors import InvalidInputError
 from libctx_core.store import Component
@@ -120,20 +121,44 @@ class LibraryKVStore(BaseKVStore):
 
     Args:
         library: The library, or the path of its file.
+        collection_name: The collection of nodes whose access rules the pairs follow:
+            whoever may read or write its nodes may read or write them.
+        scope: Access scope that every call is held to.
     """
 
-    def __init__(self, library: PathOrLibrary = ":memory:") -> None:
+    def __init__(
+        self,
+        library: PathOrLibrary = ":memory:",
+        *,
+        collection_name: str = "default",
+        scope: Scope | None = None,
+    ) -> None:
         self._lease = lease(library)
+        self._access = self._lease.access(collection_name, scope)
         self._lease.database.ensure(KEY_VALUES)
 
     def read(self, work: Callable[[KeyValueView], T]) -> T:
-        """Run `work` on one snapshot of the pairs."""
+        """Run `work` on one snapshot of the pairs.
+
+        Raises:
+            ContextAccessDenied: Reading is not allowed.
+        """
         with self._lease.database.read() as connection:
+            self._access.require_read(connection)
             return work(KeyValueView(connection))
 
     def write(self, work: Callable[[KeyValueView], T]) -> T:
-        """Run `work` in one transaction; if it raises, nothing of it is kept."""
-        return self._lease.database.write(lambda connection: work(KeyValueView(connection)))
+        """Run `work` in one transaction; if it raises, nothing of it is kept.
+
+        Raises:
+            ContextAccessDenied: Writing is not allowed.
+        """
+
+        def checked(connection: apsw.Connection) -> T:
+            self._access.require_write(connection)
+            return work(KeyValueView(connection))
+
+        return self._lease.database.write(checked)
 
     def put(self, key: str, val: dict[str, Any], collection: str = DEFAULT_COLLECTION) -> None:
         """Store one pair, replacing the value its key had."""

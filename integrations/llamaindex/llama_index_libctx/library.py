@@ -6,13 +6,15 @@ import weakref
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
+import apsw
+
 from libctx_core import LibraryOfContext, LibraryView
-from libctx_core.access import Scope
+from libctx_core.access import Operation, Scope
 from libctx_core.search.collection import VectorCollection
 from libctx_core.search.collection_guard import CollectionGuard
 from libctx_core.search.vectors import VectorIndex
 from libctx_core.store import Database
-from libctx_core.store.owners import VECTOR_COLLECTION
+from libctx_core.store.owners import VECTOR_COLLECTION, find_owner
 
 PathOrLibrary: TypeAlias = str | os.PathLike[str] | LibraryView
 
@@ -21,6 +23,31 @@ MEMORY = ":memory:"
 _open: "weakref.WeakValueDictionary[tuple[int, str], LibraryLease]" = weakref.WeakValueDictionary()
 _given: "weakref.WeakKeyDictionary[LibraryView, LibraryLease]" = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
+
+
+class CollectionAccess:
+    """Who may touch what belongs to a collection of nodes without being one of its nodes."""
+
+    def __init__(self, view: LibraryView, name: str) -> None:
+        self._guard = CollectionGuard(view.authority, view.namespace, name)
+        self._place = (VECTOR_COLLECTION, view.namespace, name)
+
+    def require_read(self, connection: apsw.Connection) -> None:
+        """Return if the collection may be read.
+
+        Raises:
+            ContextAccessDenied: It may not.
+        """
+        self._guard.require(Operation.READ, find_owner(connection, *self._place))
+
+    def require_write(self, connection: apsw.Connection) -> None:
+        """Return if the collection may be written, or created where it does not exist.
+
+        Raises:
+            ContextAccessDenied: It may not.
+        """
+        owner = find_owner(connection, *self._place)
+        self._guard.require(Operation.CREATE if owner is None else Operation.WRITE, owner)
 
 
 class LibraryLease:
@@ -58,6 +85,10 @@ class LibraryLease:
             index=self._vectors,
             guard=CollectionGuard(view.authority, view.namespace, name),
         )
+
+    def access(self, name: str, scope: Scope | None = None) -> CollectionAccess:
+        """Return who may touch what belongs to a collection."""
+        return CollectionAccess(self.view(scope), name)
 
     def collection_names(self) -> list[str]:
         """Return the names of the vector collections in the library's namespace, by age."""

@@ -25,6 +25,7 @@ from libctx_core.search.collection import VectorCollection
 from llama_index_libctx.docstore import forget_hash, forget_hashes
 from llama_index_libctx.filters import to_filter
 from llama_index_libctx.kvstore import KEY_VALUES
+from llama_index_libctx.lengths import lengths_explained
 from llama_index_libctx.library import MEMORY, LibraryLease, PathOrLibrary, lease
 from llama_index_libctx.nodes import to_item, to_node
 from llama_index_libctx.queries import answer
@@ -144,17 +145,19 @@ class LibraryVectorStore(BasePydanticVectorStore):
 
         Raises:
             ValueError: A node has no embedding.
-            EmbeddingDimensionError: A vector has another length than the stored ones.
+            VectorLengthError: A vector has another length than the stored ones.
             EmbeddingProfileError: Another embedding model made the stored vectors.
         """
-        return self._collection.upsert([to_item(node) for node in nodes])
+        with lengths_explained(self._collection):
+            return self._collection.upsert([to_item(node) for node in nodes])
 
     def replace_documents(self, ref_doc_ids: Iterable[str], nodes: Sequence[BaseNode]) -> list[str]:
         """Delete the nodes of documents and store others, in one transaction; return the new ids.
 
         Whoever reads meanwhile sees the old nodes or the new ones, never neither.
         """
-        return self._collection.upsert([to_item(node) for node in nodes], replacing=list(ref_doc_ids))
+        with lengths_explained(self._collection):
+            return self._collection.upsert([to_item(node) for node in nodes], replacing=list(ref_doc_ids))
 
     async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """Store nodes off the event loop; see `add`."""
@@ -243,9 +246,10 @@ class LibraryVectorStore(BasePydanticVectorStore):
 
         Raises:
             ValueError: The mode is not offered, or lacks what it needs.
-            EmbeddingDimensionError: The question's vector has another length than the stored ones.
+            VectorLengthError: The question's vector has another length than the stored ones.
         """
-        return answer(self._collection, query, kwargs)
+        with lengths_explained(self._collection):
+            return answer(self._collection, query, kwargs)
 
     async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """Return the best nodes off the event loop; see `query`."""
