@@ -25,6 +25,7 @@ class Part:
         cut: Whether text was left out of it.
         note: What was changed, if anything.
         preview: Its first words.
+        event: The stored event itself, if the message shows one; adapters find its native form here.
     """
 
     origin: Origin
@@ -35,6 +36,7 @@ class Part:
     cut: bool = False
     note: str = ""
     preview: str = ""
+    event: ContextEvent | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
