@@ -23,9 +23,9 @@ def print_turn(console: Console, request: Request, facts: Facts, *, budget: int)
         f" · {request.seconds * 1000:.1f} ms",
         style="dim",
     )
-    console.print(head)
+    console.print(head, soft_wrap=True)
     for message in request.messages:
-        console.print(Text(f"  {message.type:6} {preview(message.text, 100)}"))
+        console.print(Text(f"  {message.type:6} {preview(message.text, 100)}"), soft_wrap=True)
 
 
 def print_answer(console: Console, governed: Request, window: Request) -> None:
@@ -36,7 +36,7 @@ def print_answer(console: Console, governed: Request, window: Request) -> None:
     line.append(" ✓ " if window.found == 1.0 else " ✗ ", style="green" if window.found == 1.0 else "red")
     line.append(preview(governed.question.text, 70))
     line.append(f"  (turn {governed.question.turn + 1}: {preview(', '.join(governed.question.evidence), 40)})", "dim")
-    console.print(line)
+    console.print(line, soft_wrap=True)
 
 
 def print_comparison(console: Console, governed: Run, window: Run, *, budget: int) -> None:

@@ -61,9 +61,10 @@ class Show:
         with LibraryOfContext(path, plugins=[watcher]) as library:
             memory = LibraryMemory(library, SESSION, token_budget=self._budget, return_messages=True)
             governed = Player("libctx", memory, library.counter)
+            room = self._budget - library.counter.count_messages([])
             window = Player(
                 "sliding window",
-                SlidingWindowMemory(token_budget=self._budget, count=_message_counter(library)),
+                SlidingWindowMemory(token_budget=room, count=_message_counter(library)),
                 library.counter,
             )
             with progress(f"playing {total} turns", quiet=self._json or self._turns) as advance:
@@ -82,7 +83,7 @@ class Show:
             emit_json(as_record(governed.run, window.run, title=conversation.title, budget=self._budget))
             return
         said = f"{conversation.title}: {len(conversation.turns)} turns through a LangChain chain"
-        self._console.print(Text(f"{said}, at most {self._budget:,} tokens a request", style="bold"))
+        self._console.print(Text(f"{said}, at most {self._budget:,} tokens a request", style="bold"), soft_wrap=True)
         if conversation.questions:
             self._console.print(Text("\nIn view when asked for? First libctx, then a sliding window.", style="dim"))
             for ours, theirs in zip(governed.run.asked, window.run.asked, strict=True):
