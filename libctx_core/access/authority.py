@@ -132,6 +132,11 @@ class Authority:
         return self._scope if self._scope is not None else self.access.current_scope()
 
     @property
+    def handle(self) -> Scope | None:
+        """The scope it is bound to, if any."""
+        return self._scope
+
+    @property
     def unscoped_policy(self) -> UnscopedPolicy:
         """What calls without a scope may do here."""
         return self._policy
@@ -230,6 +235,8 @@ class Authority:
         key: str,
         metadata: Lookup,
         presence: Probe = present,
+        *,
+        checked: bool = True,
     ) -> None:
         """Refuse a retained mutable reference under a scope; without one it is allowed.
 
@@ -239,11 +246,13 @@ class Authority:
             key: Its storage key.
             metadata: Its metadata; the operation itself is checked first.
             presence: Says whether the payload exists.
+            checked: False refuses at once, whatever the operation's own answer.
 
         Raises:
             ContextAccessDenied: A scope is in force.
         """
-        self.require(operation, kind, key, metadata, presence)
+        if checked or self.scope is None:
+            self.require(operation, kind, key, metadata, presence)
         if self.scope is not None:
             raise self.denial(operation, kind, key, DenialReason.UNSAFE_REFERENCE)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from libctx_core.bank.ports import StorageMode
+from libctx_core.bank.modes import StorageMode
 
 Address: TypeAlias = tuple[str, str]
 """Kind and key of a page."""

@@ -6,11 +6,13 @@ from typing import Any, Final
 from libctx_core.access import Operation
 from libctx_core.bank.bridge import Maybe
 from libctx_core.bank.cache import Address
-from libctx_core.bank.codec import Codec
+from libctx_core.bank.codec import WINDOW, Codec
+from libctx_core.bank.modes import StorageMode
 from libctx_core.bank.pages import Pages, check_key
 from libctx_core.bank.planes import Plane
-from libctx_core.bank.ports import ABSENT, StorageMode
+from libctx_core.bank.window import ContextWindow
 from libctx_core.errors.bank import PageLockedError, VersionConflictError
+from libctx_core.store.payloads import ABSENT
 
 MAX_RETRIES: Final = 10_000
 """Repetitions of a change that others keep overtaking, before it is given up."""
@@ -89,3 +91,20 @@ def _store(
             pages.store(codec, address, payload, mode, version, pages.recheck(Operation.WRITE, address))
             return
     pages.write_back(plane, address, payload)
+
+
+def merge_into(pages: Pages, key: str, window: ContextWindow) -> bool:
+    """Store what merging the stored window into a copy of `window` gives; return whether it held anything."""
+    found = False
+
+    def merge(stored: ContextWindow) -> None:
+        nonlocal found
+        found = not stored.is_empty()
+        merged = window.copy()
+        merged.merge(stored)
+        stored.lore_book_keys = merged.lore_book_keys
+        stored.context_elements = merged.context_elements
+        stored.converse_history = merged.converse_history
+
+    change(pages, WINDOW, key, merge)
+    return found

@@ -2,7 +2,7 @@
 
 from libctx_core.access import Authority, MetadataState, Operation, Presence
 from libctx_core.bank.cache import Address
-from libctx_core.bank.ports import StorageMode
+from libctx_core.bank.modes import StorageMode
 from libctx_core.bank.state import BankState
 
 

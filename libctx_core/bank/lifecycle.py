@@ -6,9 +6,9 @@ from libctx_core.access import DenialReason, Operation, Presence, ResourceMetada
 from libctx_core.bank.cache import Address
 from libctx_core.bank.codec import Codec
 from libctx_core.bank.eviction import drop_if_allowed, drop_surplus
+from libctx_core.bank.modes import StorageMode
 from libctx_core.bank.pages import Pages, check_key
 from libctx_core.bank.planes import Plane
-from libctx_core.bank.ports import StorageMode
 from libctx_core.errors import MetadataCapabilityError, ResourceExistsError
 
 

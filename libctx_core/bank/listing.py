@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from libctx_core.access import Operation, Presence
+from libctx_core.bank.codec import TODO, WINDOW
 from libctx_core.bank.pages import Pages
-from libctx_core.bank.ports import StoredEntry
 from libctx_core.bank.remote_plane import RemotePlane
+from libctx_core.store.payloads import StoredEntry
 
 
 def list_keys(
@@ -63,3 +64,11 @@ def _remote(pages: Pages, remote: RemotePlane, kind: str) -> Iterator[str]:
 
 def _is_present() -> Presence:
     return Presence.PRESENT
+
+
+def visible_usage(pages: Pages) -> dict[str, int]:
+    """Return number and document bytes of the pages in the cache that the scope may see."""
+    cache = pages.state.cache
+    visible = {(kind, key) for kind in (WINDOW.kind, TODO.kind) for key in list_keys(pages, kind, skip_remote=True)}
+    entries, size = cache.usage([address for address in cache.addresses() if address in visible])
+    return {"entries": entries, "bytes": size}

@@ -15,11 +15,12 @@ from libctx_core.bank.bridge import Maybe
 from libctx_core.bank.cache import Address
 from libctx_core.bank.codec import Codec
 from libctx_core.bank.eviction import drop_surplus
+from libctx_core.bank.modes import StorageMode
 from libctx_core.bank.planes import Loaded, Plane
-from libctx_core.bank.ports import ABSENT, Recheck, StorageMode
 from libctx_core.bank.state import BANKED_KEY, BankState
 from libctx_core.errors import InvalidIdentifierError, MetadataCapabilityError, ScopeActiveError
 from libctx_core.errors.bank import RetrievalEmptyError, WriteBackError
+from libctx_core.store.payloads import ABSENT, Recheck
 
 
 class Pages:
@@ -104,8 +105,8 @@ class Pages:
                 return loaded.payload.copy() if copy else loaded.payload
         return self.retrieve(codec, plane, address)
 
-    def exists(self, codec: Codec[Any], key: str) -> bool:
-        """Return whether a page exists, without reading it; READ is required.
+    def require(self, operation: Operation, codec: Codec[Any], key: str) -> bool:
+        """Check an operation on a page without doing it; return whether the page exists.
 
         Raises:
             ContextAccessDenied: The scope does not allow it, or presence cannot be told.
@@ -113,7 +114,7 @@ class Pages:
         address = (codec.kind, check_key(key))
         plane = self.plane_of(self.mode_for(address, skip_remote=False))
         presence = self.presence(plane, address)
-        self.authority.require(Operation.READ, *address, self.metadata(plane, address), presence)
+        self.authority.require(operation, *address, self.metadata(plane, address), presence)
         return presence() is Presence.PRESENT
 
     def _load(self, codec: Codec[Any], plane: Plane, address: Address, mode: StorageMode) -> Loaded:

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple, Protocol
 from libctx_core.access import MetadataState, Presence, ResourceMetadata
 from libctx_core.bank.cache import Address, CachedPage, PageCache
 from libctx_core.bank.codec import Codec
-from libctx_core.bank.ports import ABSENT, PayloadStore, Recheck, StorageMode, StoredEntry
+from libctx_core.bank.modes import StorageMode
 from libctx_core.errors import ResourceExistsError
 from libctx_core.errors.bank import VersionConflictError
+from libctx_core.store.payloads import ABSENT, PayloadStore, Recheck, StoredEntry
 
 
 class Loaded(NamedTuple):
@@ -233,9 +234,10 @@ class StoredPlane:
             self._cache.drop(address)
             return None
         payload = codec.decode(page.document)
-        payload.version = page.version
-        self._keep(address, payload, page.version, page.stamp, len(page.document), mode)
-        return Loaded(payload, page.version, page.metadata, looked=True)
+        if page.version is not None:
+            payload.version = page.version
+        self._keep(address, payload, payload.version, page.stamp, len(page.document), mode)
+        return Loaded(payload, payload.version, page.metadata, looked=True)
 
     def store(
         self,

@@ -6,8 +6,8 @@ from typing import Any, TypeVar, cast
 from libctx_core.access import DenialReason, MetadataState, Presence, ResourceMetadata
 from libctx_core.bank.bridge import Bridge, Maybe
 from libctx_core.bank.codec import Codec
+from libctx_core.bank.modes import StorageMode
 from libctx_core.bank.planes import Loaded
-from libctx_core.bank.ports import ABSENT, Recheck, StorageMode, StoredEntry
 from libctx_core.bank.remote import (
     LOCKS,
     RESOURCE_METADATA,
@@ -18,6 +18,7 @@ from libctx_core.bank.remote import (
 )
 from libctx_core.errors import LibctxError, MetadataCapabilityError
 from libctx_core.errors.bank import MemoryErrorType, MemoryRemoteError, RemoteFailure, VersionConflictError
+from libctx_core.store.payloads import ABSENT, Recheck, StoredEntry
 
 T = TypeVar("T")
 

@@ -10,12 +10,13 @@ from typing import Any, Final, TypeAlias
 from libctx_core.bank.bridge import Bridge, Maybe
 from libctx_core.bank.cache import Address, CacheConfig, PageCache
 from libctx_core.bank.locks import ContextLocks
+from libctx_core.bank.modes import StorageMode
 from libctx_core.bank.planes import MemoryPlane, StoredPlane
-from libctx_core.bank.ports import PayloadStore, StorageMode
 from libctx_core.bank.remote import RemoteMemory
 from libctx_core.bank.remote_plane import RemotePlane
 from libctx_core.bank.window import ContextWindow
 from libctx_core.concurrency import Portal
+from libctx_core.store.payloads import PayloadStore
 
 Retrieval: TypeAlias = Callable[[str], Maybe[Any]]
 """Given a key, returns its page, of either colour."""

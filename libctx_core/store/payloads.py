@@ -1,11 +1,10 @@
-"""What a bank asks of the places its pages live in."""
+"""What a bank asks of the place its pages are stored in: the port every payload store fills."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
-from libctx_core.access import MetadataState, ResourceMetadata
+from libctx_core.access.metadata import MetadataState, ResourceMetadata
 
 Recheck: TypeAlias = Callable[[MetadataState, bool], None]
 """Asked inside a store's transaction with the metadata and whether the payload exists; raises to refuse."""
@@ -17,38 +16,19 @@ ABSENT: Final = -1
 """As an expected version: the page must not exist."""
 
 
-class StorageMode(StrEnum):
-    """Where a page lives."""
-
-    MEMORY_ONLY = "MEMORY_ONLY"
-    """Payload and metadata in memory; gone when the bank is."""
-
-    MEMORY_AND_DISK = "MEMORY_AND_DISK"
-    """Stored, and kept in memory."""
-
-    DISK_ONLY = "DISK_ONLY"
-    """Stored, never kept in memory."""
-
-    DISK_WITH_CACHE = "DISK_WITH_CACHE"
-    """Stored, and kept in memory as long as the cache policy allows."""
-
-    REMOTE = "REMOTE"
-    """In the remote memory."""
-
-
 @dataclass(frozen=True, slots=True)
 class StoredPage:
     """One page as a store returned it.
 
     Attributes:
         document: Its payload.
-        version: How often it was stored since it was created.
+        version: How often it was stored since it was created; None where only the document says.
         stamp: Changes whenever the payload does.
         metadata: Its enrolment in the same moment.
     """
 
     document: bytes
-    version: int
+    version: int | None
     stamp: object
     metadata: MetadataState
 

@@ -1,0 +1,261 @@
+"""Pages as files: `<key>.bank` and `<key>.todo`, each with its enrolment in `<file>.access`.
+
+An enrolled page is created sidecar first and deleted sidecar last, so whatever a crash
+leaves behind is an enrolment without payload, which nobody may use, and never a payload
+without its enrolment.
+"""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+from libctx_core.access import (
+    DenialReason,
+    MetadataState,
+    ResourceKind,
+    ResourceMetadata,
+    decode_metadata,
+    encode_metadata,
+)
+from libctx_core.access.metadata import MAX_DOCUMENT_BYTES
+from libctx_core.bank.codec import document_version
+from libctx_core.bank.filenames import is_shortened, key_of, name_of
+from libctx_core.bank.safefile import (
+    file_lock,
+    names_fold_case,
+    read_regular,
+    remove,
+    stamp_of,
+    write_atomically,
+)
+from libctx_core.bank.state import BANKED_KEY
+from libctx_core.errors import InvalidInputError, ResourceExistsError
+from libctx_core.errors.bank import PayloadError, VersionConflictError
+from libctx_core.store.payloads import ABSENT, Encode, Recheck, StoredEntry, StoredPage
+
+MAX_PAGE_BYTES: Final = 256 * 1024 * 1024
+SIDECAR: Final = ".access"
+LOCK: Final = ".lck"
+KEY: Final = ".key"
+
+
+class FileBankStore:
+    """A `PayloadStore` over two directories.
+
+    Args:
+        lorebook_directory: Holds context windows and the banked context's enrolment.
+        todo_directory: Holds todo lists.
+        on_step: Called with a name after each step that reached the disk; for crash tests.
+    """
+
+    def __init__(
+        self,
+        lorebook_directory: str | Path,
+        todo_directory: str | Path,
+        *,
+        on_step: Callable[[str], None] | None = None,
+    ) -> None:
+        lore, todo = Path(lorebook_directory), Path(todo_directory)
+        for directory in (lore, todo):
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._places = {
+            str(ResourceKind.CONTEXT_WINDOW): (lore, ".bank"),
+            str(ResourceKind.TODO_LIST): (todo, ".todo"),
+            str(ResourceKind.BANKED_CONTEXT): (lore, ".bank"),
+        }
+        self._fold_case = names_fold_case(lore)
+        self._step = on_step or _ignore
+
+    def payload_path(self, kind: str, key: str) -> Path:
+        """Return where a page is stored; its enrolment is beside it under the same name plus `.access`.
+
+        Raises:
+            InvalidInputError: No page of this kind is kept in files.
+        """
+        place = self._places.get(kind)
+        if place is None:
+            raise InvalidInputError("kind", "is not kept in files")
+        directory, suffix = place
+        banked = kind == ResourceKind.BANKED_CONTEXT
+        name = BANKED_KEY if banked else name_of(key, fold_case=self._fold_case)
+        return directory / f"{name}{suffix}"
+
+    def metadata(self, kind: str, key: str, /) -> MetadataState:
+        """Return what the sidecar says; only a name that is not there at all is no enrolment."""
+        return _read_sidecar(_beside(self.payload_path(kind, key), SIDECAR))
+
+    def stamp(self, kind: str, key: str, /) -> object | None:
+        """Return the stamp of a payload, None where there is none."""
+        try:
+            return stamp_of(self.payload_path(kind, key).lstat())
+        except FileNotFoundError:
+            return None
+
+    def read(self, kind: str, key: str, /) -> StoredPage | None:
+        """Return a page, its enrolment read after it, or None."""
+        path = self.payload_path(kind, key)
+        try:
+            document, stamp = read_regular(path, MAX_PAGE_BYTES)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise PayloadError("page", "cannot be read as a regular file of this user") from error
+        return StoredPage(document, None, stamp, self.metadata(kind, key))
+
+    def write(
+        self,
+        kind: str,
+        key: str,
+        encode: Encode,
+        *,
+        expected_version: int | None = None,
+        recheck: Recheck | None = None,
+    ) -> tuple[int, object]:
+        """Store a page; its version is 0, or one above the stored one.
+
+        Raises:
+            VersionConflictError: Another version is stored; nothing was changed.
+        """
+        path = self.payload_path(kind, key)
+        with file_lock(_lock_of(path)):
+            page = self.read(kind, key)
+            found = ABSENT if page is None else document_version(page.document)
+            if recheck is not None:
+                recheck(self.metadata(kind, key), page is not None)
+            if expected_version is not None and expected_version != found:
+                raise VersionConflictError(expected_version, None if found == ABSENT else found)
+            self._remember_key(path, key)
+            return found + 1, write_atomically(path, encode(found + 1))
+
+    def create(self, kind: str, key: str, metadata: ResourceMetadata | None, encode: Encode) -> object:
+        """Store a new page, version 0, and its enrolment, or neither; return its stamp.
+
+        Raises:
+            ResourceExistsError: There is a payload or a sidecar already.
+        """
+        path = self.payload_path(kind, key)
+        sidecar = _beside(path, SIDECAR)
+        document = encode(0)
+        with file_lock(_lock_of(path)):
+            if self.stamp(kind, key) is not None or _occupied(sidecar):
+                raise ResourceExistsError(kind, key)
+            self._remember_key(path, key)
+            try:
+                if metadata is not None:
+                    write_atomically(sidecar, encode_metadata(metadata), exclusive=True)
+                    self._step("sidecar")
+                stamp = write_atomically(path, document, exclusive=True)
+                self._step("payload")
+            except FileExistsError as error:
+                # somebody who does not take the lock was faster, and what is there is theirs
+                raise ResourceExistsError(kind, key) from error
+            except BaseException as error:
+                _roll_back(path, sidecar, error)
+                raise
+            return stamp
+
+    def delete(self, kind: str, key: str, *, recheck: Recheck | None = None, reserve: bool = False) -> bool:
+        """Remove a page and, unless it stays reserved, its enrolment; return whether there was a page."""
+        path = self.payload_path(kind, key)
+        with file_lock(_lock_of(path)):
+            if recheck is not None:
+                recheck(self.metadata(kind, key), self.stamp(kind, key) is not None)
+            found = remove(path)
+            self._step("payload")
+            if not reserve:
+                remove(_beside(path, SIDECAR))
+                self._step("sidecar")
+            return found
+
+    def put_metadata(self, key: str, metadata: ResourceMetadata, *, unique: bool = False) -> None:
+        """Enrol a key, with or without a payload, replacing what is there.
+
+        Raises:
+            ResourceExistsError: `unique` is set and another key has this resource id.
+        """
+        kind = metadata.resource_kind
+        path = self.payload_path(kind, key)
+        if unique and any(
+            isinstance(entry.metadata, ResourceMetadata)
+            and entry.metadata.resource_id == metadata.resource_id
+            and (of, entry.key) != (kind, key)
+            for of in self._places
+            for entry in self.entries(of)
+        ):
+            raise ResourceExistsError(kind, key)
+        with file_lock(_lock_of(path)):
+            self._remember_key(path, key)
+            write_atomically(_beside(path, SIDECAR), encode_metadata(metadata))
+
+    def delete_metadata(self, kind: str, key: str) -> bool:
+        """Remove an enrolment; return whether there was one."""
+        path = self.payload_path(kind, key)
+        with file_lock(_lock_of(path)):
+            return remove(_beside(path, SIDECAR))
+
+    def entries(self, kind: str, /) -> Iterable[StoredEntry]:
+        """Return every key of a kind that has a payload or a sidecar, in order of their names."""
+        directory, suffix = self._places[kind]
+        files = {path.name for path in directory.iterdir()}
+        names = {name.removesuffix(suffix) for name in files if name.endswith(suffix)}
+        sidecars = suffix + SIDECAR
+        names |= {name.removesuffix(sidecars) for name in files if name.endswith(sidecars)}
+        for name in sorted(names):
+            if (name == BANKED_KEY) is not (kind == ResourceKind.BANKED_CONTEXT):
+                continue
+            key = self._read_key(directory / f"{name}{suffix}") if is_shortened(name) else key_of(name)
+            if key is not None:
+                path = directory / f"{name}{suffix}"
+                yield StoredEntry(key, _read_sidecar(_beside(path, SIDECAR)), path.name in files)
+
+    def _remember_key(self, path: Path, key: str) -> None:
+        """Keep the key of a shortened name beside it."""
+        if is_shortened(path.name):
+            write_atomically(_beside(path, KEY), key.encode())
+
+    def _read_key(self, path: Path) -> str | None:
+        try:
+            key = read_regular(_beside(path, KEY), MAX_DOCUMENT_BYTES)[0].decode()
+        except (OSError, UnicodeDecodeError):
+            return None
+        return key if path.name.startswith(name_of(key, fold_case=self._fold_case)) else None
+
+
+def _roll_back(path: Path, sidecar: Path, error: BaseException) -> None:
+    """Undo a creation, payload first; the sidecar stays where the payload might have."""
+    try:
+        remove(path)
+    except OSError:
+        error.add_note("the enrolment was kept: whether the payload was stored could not be confirmed")
+        return
+    remove(sidecar)
+
+
+def _ignore(step: str) -> None:
+    """Take no notice of a step."""
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def _lock_of(path: Path) -> Path:
+    return _beside(path, SIDECAR + LOCK)
+
+
+def _occupied(path: Path) -> bool:
+    """Return whether anything at all has this name."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _read_sidecar(path: Path) -> MetadataState:
+    try:
+        return decode_metadata(read_regular(path, MAX_DOCUMENT_BYTES)[0])
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        return DenialReason.INVALID_METADATA
