@@ -16,7 +16,7 @@ from libctx_core.governor.rendering import CONTINUED, Message, event_message
 from libctx_core.governor.retrieval import Reading
 from libctx_core.governor.runtime import Runtime
 from libctx_core.governor.thread import Tail, ThreadState, read_tail
-from libctx_core.governor.units import Grouped, Item, Unit, group, total
+from libctx_core.governor.units import Item, Unit, group, total
 from libctx_core.models import HEAD_ROLES, ContextEvent, Hit, Watermarks, text_of
 from libctx_core.ports import DeskCandidate, DeskRequest
 from libctx_core.store import events as log
@@ -29,7 +29,7 @@ Overflow = Literal["error", "truncate_top", "truncate_middle", "truncate_bottom"
 MIN_ITEM = 18
 """Tokens a retrieved item takes at least; bounds how many are asked for."""
 
-MAX_ITEMS = 64
+MAX_ITEMS = 40
 PREVIEW = 160
 FEW = 32
 """Omitted events that are still named one by one."""
@@ -99,14 +99,14 @@ class Builder:
         tail = _without(tail, question.hide)
         protected = [] if thread is None else self._protected(connection, tail, question)
         tokens = self._token_lookup(connection, [*tail.window, *tail.turn, *protected])
-        window = group(tail.window, tokens, self.counter.count_message)
-        running = group(tail.turn, tokens, self.counter.count_message)
-        fixed = self.counter.count_messages([]) + (self.counter.count_tools(question.tools) if question.tools else 0)
+        grouped = group([*tail.window, *tail.turn], tokens, self.counter.count_message)
+        before = sum(1 for unit in grouped.units if unit.sequence < tail.turn_start)
+        fixed = self.counter.count_messages([]) + self.counter.count_tools(question.tools or [])
         system = self._system(question.system_prompt)
         room = self.budgets.total - fixed - question.reserve - (system.tokens if system else 0)
-        turn = fit_turn(self._opened(running.units), room, self.overflow, self.counter)
+        turn = fit_turn(self._opened(grouped.units[before:]), room, self.overflow, self.counter)
         layout = lay_out(
-            budgets=self.budgets, fixed=fixed, system=system, protected=protected, window=window.units, turn=turn,
+            budgets=self.budgets, fixed=fixed, system=system, protected=protected, window=grouped.units[:before], turn=turn,
             tokens=tokens, counter=self.counter, reserve=question.reserve,
         )  # fmt: skip
         focus = question.focus if question.focus is not None else _words_of(tail.turn)
@@ -114,7 +114,7 @@ class Builder:
         layout, chosen, block, block_tokens = self._open_desk(layout, found)
         shelf = desks.changes(state.desk, chosen)
         state.desk = tuple(item.hit.record_id for item in chosen)
-        return self._assemble(connection, tail, layout, (window, running), shelf, block, block_tokens, fixed, question)
+        return self._assemble(connection, tail, layout, grouped.orphans, shelf, block, block_tokens, fixed, question)
 
     # -- reading --------------------------------------------------------------
 
@@ -126,7 +126,7 @@ class Builder:
         if tail.head.branches:
             branch = tail.head.tip_branch if question.branch is None else question.branch
             path = log.branch_path(connection, tail.head.owner, branch)
-        in_turn = {event.uid for event in tail.turn}
+        in_turn = {event.uid for event in tail.turn if event.role not in HEAD_ROLES}
         return [
             event
             for event in log.protected(connection, tail.head.owner)
@@ -190,7 +190,7 @@ class Builder:
             hits = self._search(connection, head, tail, focus, shown)
             with state.lock:
                 state.turn = (key, tuple(hits))
-        return self._offer(desks.candidates(hits, self.counter), focus)
+        return self._offer(desks.candidates(hits, self.counter, self.budgets.desk), focus)
 
     def _search(
         self, connection: apsw.Connection, head: ThreadHead, tail: Tail, focus: str, shown: Sequence[str]
@@ -272,7 +272,7 @@ class Builder:
         connection: apsw.Connection,
         tail: Tail,
         layout: Layout,
-        groups: tuple[Grouped, Grouped],
+        orphans: Sequence[ContextEvent],
         shelf: Desk,
         block: Message | None,
         block_tokens: int,
@@ -309,7 +309,7 @@ class Builder:
                 for event in (*layout.protected, *(e for e in tail.turn if e.protected and e.uid in shown))
             ),
             omitted_protected=layout.omitted_protected,
-            omitted=_omissions(tail, layout, groups, shown, question),
+            omitted=_omissions(tail, layout, orphans, shown, question),
             paged_out_events=max(0, tail.visible - len(shown)),
             desk=shelf,
             watermarks=Watermarks(0, 0, 0) if not tail.head.owner else outbox.watermarks(connection, tail.head.owner),
@@ -337,6 +337,7 @@ class Builder:
             cut=cut,
             note=item.note,
             preview=text_of(content)[:PREVIEW],
+            event=item.event,
         )
 
 
@@ -363,14 +364,13 @@ def _words_of(turn: Sequence[ContextEvent]) -> str:
 
 
 def _omissions(
-    tail: Tail, layout: Layout, groups: tuple[Grouped, Grouped], shown: set[int], question: Question
+    tail: Tail, layout: Layout, orphans: Sequence[ContextEvent], shown: set[int], question: Question
 ) -> tuple[Omission, ...]:
     """List every event that is not shown, by reason; older ones as one range."""
     result: list[Omission] = []
     near = [*tail.window, *tail.turn]
     first_near = near[0].sequence if near else tail.through + 1
     left_out = [item.event for unit in layout.left_out for item in unit.items if item.event is not None]
-    orphans = [*groups[0].orphans, *groups[1].orphans]
     listed = {event.uid for event in (*left_out, *orphans)}
     rest = [event for event in near if event.uid not in shown and event.uid not in listed]
     older = first_near - 1 - sum(1 for event in layout.protected if event.sequence < first_near)

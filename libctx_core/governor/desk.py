@@ -42,18 +42,28 @@ def line_of(hit: Hit, text: str | None = None) -> str:
     )
 
 
-def candidates(hits: Iterable[Hit], counter: TokenCounter) -> list[Candidate]:
-    """Count the line of each hit."""
+def candidates(hits: Iterable[Hit], counter: TokenCounter, enough: int) -> list[Candidate]:
+    """Count the line of each hit, best first, until `enough` tokens are offered."""
     result = []
+    offered = 0
     for hit in hits:
         line = line_of(hit)
-        result.append(Candidate(hit, line, counter.count(line) + 1))
+        candidate = Candidate(hit, line, counter.count(line + "\n"))
+        result.append(candidate)
+        offered += candidate.tokens
+        if offered > enough:
+            break
     return result
 
 
 def overhead(counter: TokenCounter) -> int:
-    """Return the tokens of an empty desk block."""
-    return counter.count_message(block_message(DESK_OPEN, [], DESK_CLOSE))
+    """Return the tokens of a desk block without its items."""
+    empty = block_message(DESK_OPEN, [], DESK_CLOSE)
+    if not counter.lines_add_up:
+        return counter.count_message(empty)
+    # the opening is counted with the line break that its first item adds
+    frame = counter.count_message({**empty, "content": ""})
+    return frame + sum(counter.count(text) for text in (DESK_OPEN + "\n", DESK_CLOSE))
 
 
 def wanted(items: Sequence[Candidate], counter: TokenCounter) -> int:
@@ -67,7 +77,8 @@ def fill(items: Sequence[Candidate], room: int, counter: TokenCounter) -> tuple[
     Whole items first, in the order given; then one more may be cut with a mark. Items
     are shown in the order in which they were said.
     """
-    left = room - overhead(counter)
+    frame = overhead(counter)
+    left = room - frame
     chosen: list[tuple[DeskItem, str]] = []
     cut_candidate: Candidate | None = None
     for item in items:
@@ -83,7 +94,10 @@ def fill(items: Sequence[Candidate], room: int, counter: TokenCounter) -> tuple[
     while chosen:
         ordered = sorted(chosen, key=lambda pair: _place(pair[0].hit))
         message = block_message(DESK_OPEN, [line for _, line in ordered], DESK_CLOSE)
-        tokens = counter.count_message(message)
+        if counter.lines_add_up:
+            tokens = frame + sum(item.tokens for item, _ in ordered)
+        else:
+            tokens = counter.count_message(message)
         if tokens <= room:
             return [item for item, _ in ordered], message, tokens
         chosen.pop()
@@ -91,12 +105,11 @@ def fill(items: Sequence[Candidate], room: int, counter: TokenCounter) -> tuple[
 
 
 def _shorten(hit: Hit, room: int, counter: TokenCounter) -> tuple[DeskItem, str] | None:
-    head = counter.count(line_of(hit, ""))
-    allowance = room - head - 1
+    allowance = room - counter.count(line_of(hit, "") + "\n")
     while allowance >= MIN_CUT // 2:
         text, _ = truncate_text(hit.text, allowance, counter, where="bottom", marker=CUT_MARK)
         line = line_of(hit, text)
-        tokens = counter.count(line) + 1
+        tokens = counter.count(line + "\n")
         if tokens <= room:
             return DeskItem(hit, tokens, cut=True), line
         allowance -= tokens - room

@@ -32,7 +32,7 @@ class ReadingDesk:
 
     def turn_to(self, subject: str) -> Desk:
         """Retrieve for a subject; what is no longer relevant leaves the desk."""
-        items = desks.candidates(self._retrieve(subject), self._counter)
+        items = desks.candidates(self._retrieve(subject), self._counter, self._budget)
         chosen, block, tokens = desks.fill(items, self._budget, self._counter)
         before = [item.hit.record_id for item in self.desk.items]
         self.desk = desks.changes(before, chosen)

@@ -1,7 +1,6 @@
 """From an event to the message a model reads, and from retrieved items to one block of data."""
 
 import datetime as dt
-from collections.abc import Mapping
 from typing import Any
 
 from libctx_core.models import ContextEvent, Role
@@ -51,9 +50,9 @@ def event_message(event: ContextEvent) -> Message:
     return message_of(event.role, event.content, event.speaker)
 
 
-def interrupted_result(call: Mapping[str, Any]) -> Message:
+def interrupted_result(call_id: str) -> Message:
     """Return the error result that stands for a call nobody answered."""
-    return {"role": "tool", "tool_call_id": str(call.get("id")), "content": INTERRUPTED, "is_error": True}
+    return {"role": "tool", "tool_call_id": call_id, "content": INTERRUPTED, "is_error": True}
 
 
 def stub_result(message: Message, recall_id: str | None, tokens: int) -> Message:

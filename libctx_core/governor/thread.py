@@ -82,6 +82,11 @@ class Tail:
     turn: tuple[ContextEvent, ...]
     path: dict[int, int]
 
+    @property
+    def turn_start(self) -> int:
+        """Sequence at which the running turn starts; beyond every event if there is none."""
+        return self.turn[0].sequence if self.turn else self.through + 1
+
 
 def read_tail(
     connection: apsw.Connection,

@@ -1,10 +1,10 @@
 """Events as units that must stand or fall together: pure functions."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from libctx_core.governor.rendering import Message, event_message, interrupted_result, stub_result
-from libctx_core.models import HEAD_ROLES, ContextEvent
+from libctx_core.models import HEAD_ROLES, Block, ContextEvent
 
 MessageCounter = Callable[[Message], int]
 
@@ -40,6 +40,12 @@ class Unit:
         return sum(item.tokens for item in self.items)
 
     @property
+    def sequence(self) -> int:
+        """Sequence of the event it begins with, 0 if it begins with a message made here."""
+        event = self.items[0].event
+        return 0 if event is None else event.sequence
+
+    @property
     def starts_a_turn(self) -> bool:
         """Whether a request may begin with it."""
         return bool(self.items[0].message["role"] == "user")
@@ -58,53 +64,95 @@ class Grouped:
     orphans: tuple[ContextEvent, ...]
 
 
+@dataclass(slots=True)
+class _Call:
+    """One call of an assistant event and the result that answers it."""
+
+    block: Block
+    caller: ContextEvent
+    result: ContextEvent | None = None
+
+
 def group(events: Sequence[ContextEvent], tokens: Callable[[ContextEvent], int], count: MessageCounter) -> Grouped:
     """Group events into units.
 
-    A result joins the call it answers wherever it stands later in the log; a call
-    without a result gets an error result, so that no provider refuses the list.
-    System and developer events belong to the head and are passed over, and so are
-    redacted ones.
+    A result joins the newest open call of its id before it, wherever it stands in the
+    log; a call without a result gets an error result, so that no provider refuses the
+    list. Where a model used one id for two calls, the older call is renamed. System and
+    developer events belong to the head and are passed over, and so are redacted ones.
     """
-    results: dict[str, ContextEvent] = {}
-    called: set[str] = set()
-    for event in events:
-        called.update(str(call.get("id")) for call in event.tool_calls)
-        if event.role == "tool" and event.tool_call_id is not None and not event.redacted:
-            results.setdefault(event.tool_call_id, event)
-    units: list[Unit] = []
+    leaders: list[tuple[ContextEvent, list[_Call]]] = []
+    open_calls: dict[str, list[_Call]] = {}
     orphans: list[ContextEvent] = []
-    answered: set[str] = set()
     for event in events:
         if event.redacted or event.role in HEAD_ROLES:
             continue
         if event.role == "tool":
-            first = event.tool_call_id is not None and results.get(event.tool_call_id) is event
-            if not first or event.tool_call_id not in called:
+            call = _answered_by(event, open_calls)
+            if call is None:
                 orphans.append(event)
+            else:
+                call.result = event
             continue
-        items = [Item(event_message(event), tokens(event), event)]
-        for call in event.tool_calls:
-            call_id = str(call.get("id"))
-            if call_id in answered:
-                continue
-            answered.add(call_id)
-            items.append(_result_item(call, results.get(call_id), event, tokens, count))
-        units.append(Unit(tuple(items)))
-    return Grouped(tuple(units), tuple(orphans))
+        calls = [_Call(block, event) for block in event.tool_calls]
+        leaders.append((event, calls))
+        for call in calls:
+            open_calls.setdefault(str(call.block.get("id")), []).append(call)
+    used: set[str] = set()
+    units = [_unit(event, calls, used, tokens, count) for event, calls in reversed(leaders)]
+    return Grouped(tuple(reversed(units)), tuple(orphans))
 
 
-def _result_item(
-    call: dict[str, object],
-    result: ContextEvent | None,
-    caller: ContextEvent,
+def _answered_by(event: ContextEvent, open_calls: Mapping[str, Sequence[_Call]]) -> _Call | None:
+    """Return the call a result answers: of the newest event with an open call of its id, the first."""
+    waiting = [call for call in open_calls.get(event.tool_call_id or "", ()) if call.result is None]
+    return next((call for call in waiting if call.caller is waiting[-1].caller), None)
+
+
+def _unit(
+    event: ContextEvent,
+    calls: Sequence[_Call],
+    used: set[str],
     tokens: Callable[[ContextEvent], int],
     count: MessageCounter,
-) -> Item:
-    if result is not None and result.sequence > caller.sequence:
-        return Item(event_message(result), tokens(result), result)
-    message = interrupted_result(call)
-    return Item(message, count(message), None, note="the call has no result")
+) -> Unit:
+    names = [_free_name(str(call.block.get("id")), event.sequence, used) for call in calls]
+    leader = Item(event_message(event), tokens(event), event)
+    if any(name != str(call.block.get("id")) for name, call in zip(names, calls, strict=True)):
+        message = {**leader.message, "content": _renamed(event.content, names)}
+        leader = Item(message, count(message), event, note="a call id was used twice")
+    results = [_result_item(call, name, tokens, count) for name, call in zip(names, calls, strict=True)]
+    return Unit((leader, *results))
+
+
+def _free_name(name: str, sequence: int, used: set[str]) -> str:
+    """Return an id no newer call has, and take it."""
+    free, attempt = name, 0
+    while free in used:
+        free = f"{name}~{sequence}" if attempt == 0 else f"{name}~{sequence}.{attempt}"
+        attempt += 1
+    used.add(free)
+    return free
+
+
+def _renamed(content: str | Sequence[Block], names: Sequence[str]) -> list[Block]:
+    fresh = iter(names)
+    return [
+        {**block, "id": next(fresh)} if block.get("type") == "tool_call" else block
+        for block in content
+        if not isinstance(block, str)
+    ]
+
+
+def _result_item(call: _Call, name: str, tokens: Callable[[ContextEvent], int], count: MessageCounter) -> Item:
+    if call.result is None:
+        message = interrupted_result(name)
+        return Item(message, count(message), None, note="the call has no result")
+    message = event_message(call.result)
+    if message["tool_call_id"] == name:
+        return Item(message, tokens(call.result), call.result)
+    message = {**message, "tool_call_id": name}
+    return Item(message, count(message), call.result, note="a call id was used twice")
 
 
 def shrink_results(units: Sequence[Unit], excess: int, count: MessageCounter) -> tuple[Unit, ...]:

@@ -272,9 +272,12 @@ def protected(connection: apsw.Connection, thread: int) -> list[ContextEvent]:
 
 
 def answer_to(connection: apsw.Connection, thread: int, event_id: str) -> ContextEvent | None:
-    """Return the newest assistant event that answers a user event, or None."""
+    """Return the newest assistant event that answers a user event, or None.
+
+    The unary plus keeps the planner off the sequence index, which it would scan whole.
+    """
     for row in connection.execute(
-        _SELECT + "WHERE thread = ? AND reply_to = ? AND role = 'assistant' ORDER BY sequence DESC LIMIT 1",
+        _SELECT + "WHERE thread = ? AND reply_to = ? AND role = 'assistant' ORDER BY +sequence DESC LIMIT 1",
         (thread, event_id),
     ):
         return event_from_row(row)

@@ -43,14 +43,18 @@ class TokenCounter:
         name: Stable name of vocabulary and counting rules. Counts stored under another name are
             counted again.
         exact: Whether `count` gives the model's own number; otherwise it is an upper estimate.
+        lines_add_up: Whether the count of a text is the sum over its lines, each with its line
+            break, where every line begins with a bracket and breaks once. Both encodings split
+            there before they merge anything; of other counters it is not known.
     """
 
-    __slots__ = ("_backend", "_short", "exact", "name")
+    __slots__ = ("_backend", "_short", "exact", "lines_add_up", "name")
 
     def __init__(self, counter: TextCounter | Callable[[str], int], *, name: str | None = None) -> None:
         backend = counter if isinstance(counter, TextCounter) else CallableCounter(counter, name)
         self.name: Final = name or backend.name
         self.exact: Final = backend.exact
+        self.lines_add_up: Final = isinstance(backend, EncodingCounter)
         self._backend: Final = backend
         self._short: Final = lru_cache(maxsize=REMEMBERED_TEXTS)(backend.count)
 

@@ -1,0 +1,87 @@
+"""What every benchmark shares: options, CPU clocks, a table or one JSON object as the last line."""
+
+import argparse
+import gc
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+WORDS = (
+    "garden river budget ticket harbour recipe violin contract bicycle lantern meeting invoice bakery telescope "
+    "chapter window mountain carpet station printer orchard passport kitchen festival library battery sweater "
+    "weather archive captain ladder pottery compass market engine blanket journal candle forest bridge"
+).split()
+
+
+def options(description: str, *, add: Callable[[argparse.ArgumentParser], None] | None = None) -> argparse.Namespace:
+    """Parse the common options: ``--json`` and ``--smoke`` (small sizes, for continuous integration)."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
+    parser.add_argument("--smoke", action="store_true", help="small sizes only")
+    if add is not None:
+        add(parser)
+    return parser.parse_args()
+
+
+def data_folder() -> Path:
+    """Return where evaluation data lies: ``LIBCTX_DATA``, or ``shared/data`` beside the checkout."""
+    import os
+
+    named = os.environ.get("LIBCTX_DATA")
+    return Path(named) if named else Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def cpu_ms(work: Callable[[], Any], repeat: int = 1) -> list[float]:
+    """Return the CPU milliseconds of the calling thread for each run."""
+    gc.collect()
+    times = []
+    for _ in range(repeat):
+        start = time.thread_time()
+        work()
+        times.append((time.thread_time() - start) * 1e3)
+    return times
+
+
+def percentiles(values: Sequence[float]) -> dict[str, float]:
+    """Return the median and the 95th percentile, rounded."""
+    ordered = sorted(values)
+    return {
+        "p50": round(statistics.median(ordered), 4),
+        "p95": round(ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))], 4),
+    }
+
+
+def sentence(seed: int, words: int = 45) -> str:
+    """Return about 50 tokens of made-up text, the same for the same seed."""
+    import random
+
+    source = random.Random(seed)
+    topics = [f"{source.choice(WORDS)}{source.randrange(400)}" if source.random() < 0.15 else source.choice(WORDS)
+              for _ in range(words)]  # fmt: skip
+    return " ".join(topics).capitalize() + "."
+
+
+def finish(name: str, rows: Iterable[Mapping[str, Any]], summary: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print the rows as a table; with `as_json` also everything as one JSON object, last."""
+    listed = list(rows)
+    if listed:
+        columns = list(dict.fromkeys(key for row in listed for key in row))
+        widths = {c: max(len(c), *(len(_text(row.get(c))) for row in listed)) for c in columns}
+        print("  ".join(c.ljust(widths[c]) for c in columns))
+        for row in listed:
+            print("  ".join(_text(row.get(c)).ljust(widths[c]) for c in columns))
+    for key, value in summary.items():
+        print(f"{key}: {value}")
+    if as_json:
+        print(json.dumps({"benchmark": name, "rows": listed, **summary}))
+    sys.stdout.flush()
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

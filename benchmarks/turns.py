@@ -1,0 +1,69 @@
+"""Prepare and commit as a thread grows: CPU per operation, the query's share apart, memory."""
+
+import resource
+import tempfile
+from pathlib import Path
+
+from libctx_core import LibraryOfContext
+from report import cpu_ms, finish, options, percentiles, sentence
+
+SIZES = (10, 100, 1_000, 10_000, 100_000)
+
+
+def fill(governor, start: int, count: int) -> None:
+    """Store `count` events of 50 tokens, alternating roles."""
+    for base in range(start, start + count, 2_000):
+        governor.record_many(
+            {"role": "assistant" if n % 2 else "user", "content": sentence(n)}
+            for n in range(base, min(base + 2_000, start + count))
+        )
+
+
+def main() -> None:
+    """Print one row per thread size."""
+    arguments = options(__doc__)
+    sizes = SIZES[:3] if arguments.smoke else SIZES
+    runs = 15 if arguments.smoke else 40
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "turns.sqlite"
+        library = LibraryOfContext(path)
+        governor = library.open_context_governor("bench", token_budget=8_000)
+        stored = 0
+        for size in sizes:
+            fill(governor, stored, size - stored)
+            stored = size
+            assert library.flush(600)
+            governor.prepare(sentence(1_000_000 + size), focus=" ")
+            governor.commit(sentence(1_000_001 + size))
+            library.flush(60)
+            prepare, commit, rest = [], [], []
+            for run in range(runs):
+                question = sentence(2_000_000 + size * 10 + run)
+                prepare += cpu_ms(lambda question=question: governor.prepare(question))
+                commit += cpu_ms(lambda run=run: governor.commit(sentence(3_000_000 + run)))
+                rest += cpu_ms(lambda question=question: governor.prepare(question + " again", focus=" "))
+                commit += cpu_ms(lambda run=run: governor.commit(sentence(4_000_000 + run)))
+                stored += 4
+                library.flush(60)
+            library.close()
+            library = LibraryOfContext(path)
+            governor = library.open_context_governor("bench", token_budget=8_000)
+            reopened = cpu_ms(lambda: governor.build_prompt(focus=sentence(5)))[0]
+            rows.append(
+                {
+                    "events": size,
+                    "prepare_ms": percentiles(prepare)["p50"],
+                    "prepare_p95": percentiles(prepare)["p95"],
+                    "without_query_ms": percentiles(rest)["p50"],
+                    "commit_ms": percentiles(commit)["p50"],
+                    "first_after_reopen_ms": round(reopened, 2),
+                    "rss_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+                }
+            )
+        library.close()
+    finish("turns", rows, {"runs": runs}, as_json=arguments.json)
+
+
+if __name__ == "__main__":
+    main()
