@@ -5,7 +5,9 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
+from libctx_core.access.scope import Scope
 from libctx_core.concurrency import run_sync
+from libctx_core.library import LibraryOfContext, LibraryView
 from libctx_core.store.database import Database
 
 T = TypeVar("T")
@@ -35,6 +37,22 @@ def open_database(source: DatabaseSource) -> tuple[Database, bool]:
     if isinstance(source, str | os.PathLike):
         return Database(source), True
     return source.database, False
+
+
+LibrarySource = LibraryView | str | os.PathLike[str]
+
+
+def open_library(source: LibrarySource, scope: Scope | None = None) -> tuple[LibraryView, LibraryOfContext | None]:
+    """Return the library to work with, held under `scope`, and what the caller must close.
+
+    Args:
+        source: An open library or view, or a path (``":memory:"`` included).
+        scope: Held for every call, whatever the context variables say.
+    """
+    owned = None if isinstance(source, LibraryView) else LibraryOfContext(source)
+    view = source if isinstance(source, LibraryView) else owned
+    assert view is not None, "one of the two is set"
+    return (view if scope is None else view.scoped(scope)), owned
 
 
 class Closing(Protocol):

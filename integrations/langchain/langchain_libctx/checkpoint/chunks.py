@@ -181,7 +181,7 @@ class ChunkWriter:
             "INSERT INTO checkpoint_chunk(thread, digest, kind, data) VALUES(?,?,?,?)",
             (self._thread, digest, kind, data),
         )
-        return self._connection.last_insert_rowid()
+        return int(self._connection.last_insert_rowid())
 
 
 class ChunkReader:

@@ -201,7 +201,7 @@ class ItemTable:
         if isinstance(known, int):
             return known
         self._connection.execute("INSERT INTO store_namespace(store, path) VALUES(?,?)", (self._store, path))
-        return self._connection.last_insert_rowid()
+        return int(self._connection.last_insert_rowid())
 
     def delete(self, namespace: Namespace, key: str) -> None:
         """Delete an item, if it is there."""
@@ -233,7 +233,7 @@ class ItemTable:
             " (SELECT id FROM store_namespace WHERE store = ?)",
             (self._now, self._store),
         )
-        return self._connection.changes()
+        return int(self._connection.changes())
 
 
 def does_match(namespace: Namespace, kind: str, path: Sequence[str]) -> bool:
