@@ -1,6 +1,7 @@
 """The stored memories of one collection: revisions in, revisions out, nothing of search."""
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import apsw
 
@@ -47,6 +48,21 @@ from libctx_core.store.owners import MEMORY as MEMORY_KIND
 from libctx_core.store.owners import OWNERS, OwnerRow, create_owner, find_owner
 
 Planner = Callable[[HeadView], Delta]
+
+
+class Committed(NamedTuple):
+    """What became of a plan.
+
+    Attributes:
+        memory: The new revision, or the present one if nothing changed; None if there is
+            no memory and nothing to write.
+        delta: The plan that was stored.
+    """
+
+    memory: StoredMemory | None
+    delta: Delta
+
+
 _PREFIXES: Mapping[str, str] = {"memory": "mem_art", "entry": "mem_ent", "version": "mem_ver"}
 
 
@@ -254,7 +270,7 @@ class MemoryLedger:
         base: Memory | ArtifactRef | None = None,
         fresh: bool = False,
         expected: Mapping[str, int] | None = None,
-    ) -> StoredMemory | None:
+    ) -> Committed:
         """Plan a change against the head and store it as the next revision.
 
         The plan is made on a snapshot, outside the write lock; if the head moved
@@ -266,10 +282,6 @@ class MemoryLedger:
             base: The revision the caller goes by; it must be the newest one.
             fresh: The memory must not exist yet.
             expected: State version by entry id that the caller goes by.
-
-        Returns:
-            The new revision, or the present one if the plan changes nothing; None if
-            there is no memory and nothing to write.
 
         Raises:
             RevisionConflictError: `base` is not the newest revision, or a memory that
@@ -287,13 +299,14 @@ class MemoryLedger:
         with self.database.read() as connection:
             head, delta = plan(connection)
         if not delta:
-            return self._present(head)
+            return Committed(self._present(head), delta)
 
-        def run(connection: apsw.Connection) -> StoredMemory | None:
+        def run(connection: apsw.Connection) -> Committed:
             now, settled = self._open(connection, artifact_id, base, fresh=fresh), delta
             if now.revision != head.revision or now.owner != head.owner:
                 now, settled = plan(connection)
-            return self.apply_in(connection, now, settled) if settled else self._present(now)
+            memory = self.apply_in(connection, now, settled) if settled else self._present(now)
+            return Committed(memory, settled)
 
         return self.database.write(run)
 

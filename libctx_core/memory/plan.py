@@ -122,6 +122,8 @@ class Delta:
         versions: Versions that are new, by entry id.
         notes: Tags and context of added and revised entries, by entry id.
         lineage: Evidence of the revision.
+        settled: The version each proposal ended at, in the order they were given: a new
+            one, or the equal one that was there already.
     """
 
     revision: int
@@ -129,6 +131,7 @@ class Delta:
     versions: Mapping[str, MemoryEntryVersion] = field(default_factory=dict)
     notes: Mapping[str, Note] = field(default_factory=dict)
     lineage: ArtifactLineage = field(default_factory=ArtifactLineage)
+    settled: tuple[MemoryEntryVersion, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.changes)
@@ -143,6 +146,7 @@ class _Draft:
         self.changes: list[MemoryChange] = []
         self.versions: dict[str, MemoryEntryVersion] = {}
         self.notes: dict[str, Note] = {}
+        self.settled: list[MemoryEntryVersion] = []
         self._ids = ids
         self._used: set[str] = set()
 
@@ -153,7 +157,9 @@ class _Draft:
         self._used.add(identifier)
         return identifier
 
-    def bring(self, proposal: Proposal, digest: str, before: MemoryEntryVersion | None, text: str, kind: str) -> None:
+    def bring(
+        self, proposal: Proposal, digest: str, before: MemoryEntryVersion | None, text: str, kind: str
+    ) -> MemoryEntryVersion:
         entry_id = self.fresh("entry") if before is None else before.entry_id
         version = MemoryEntryVersion.trusted(
             memory_artifact_id=self.view.artifact_id,
@@ -179,6 +185,7 @@ class _Draft:
                 reason=normalise_reason(proposal.reason),
             )
         )
+        return version
 
     def flip(self, version: MemoryEntryVersion, *, active: bool, reason: str | None) -> None:
         self.changes.append(
@@ -193,7 +200,7 @@ class _Draft:
 
     def finish(self, lineage: ArtifactLineage) -> Delta:
         ordered = tuple(sorted(self.changes, key=lambda change: change.entry_id))
-        return Delta(self.revision, ordered, self.versions, self.notes, lineage)
+        return Delta(self.revision, ordered, self.versions, self.notes, lineage, tuple(self.settled))
 
 
 def plan_entries(
@@ -222,7 +229,7 @@ def plan_entries(
         MemoryEntryInactiveError: A revised entry was forgotten.
     """
     draft = _Draft(view, ids)
-    seen: set[bytes] = set()
+    seen: dict[bytes, MemoryEntryVersion] = {}
     targets: set[str] = set()
     for given in proposals:
         before = None
@@ -236,12 +243,12 @@ def plan_entries(
         encoded = entry_bytes(kind, text, proposal.sources, proposal.artifacts)
         digest = digest_entry(encoded)
         if before is None:
-            if encoded in seen or any(_encoded(other) == encoded for other in view.active_with(digest)):
-                continue
-        elif digest == before.entry_content_hash and _encoded(before) == encoded:
-            continue
-        seen.add(encoded)
-        draft.bring(proposal, digest, before, text, kind)
+            equal = seen.get(encoded) or _equal(view.active_with(digest), encoded)
+        else:
+            equal = _equal([before], encoded)
+        if equal is None:
+            equal = seen[encoded] = draft.bring(proposal, digest, before, text, kind)
+        draft.settled.append(equal)
     return draft.finish(lineage or ArtifactLineage())
 
 
@@ -302,25 +309,46 @@ def _settled(proposal: Proposal, before: MemoryEntryVersion | None) -> Proposal:
     return replace(proposal, sources=normalise_refs(sources), artifacts=normalise_refs(artifacts))
 
 
+def _equal(versions: Sequence[MemoryEntryVersion], encoded: bytes) -> MemoryEntryVersion | None:
+    """Return the version with this canonical content; equal hashes are confirmed byte by byte."""
+    return next((version for version in versions if _encoded(version) == encoded), None)
+
+
 def _encoded(version: MemoryEntryVersion) -> bytes:
     return entry_bytes(version.kind, version.text, version.sources, version.artifacts)
 
 
 def plan_states(
-    view: HeadView, entries: Iterable[str], ids: IdFactory, *, active: bool, reason: str | None = None
+    view: HeadView, entries: Iterable[MemoryEntryVersion | str], *, active: bool, reason: str | None = None
 ) -> Delta:
     """Plan forgetting or reactivating entries; those already in the wanted state are left alone.
 
+    Args:
+        view: The head.
+        entries: Entry ids, or versions that must be the current ones.
+        active: The wanted state.
+        reason: Why.
+
     Raises:
+        InvalidMemoryCitationError: A version is not the current one (``entry-mismatch``).
         MemoryEntryNotFoundError: There is no such entry.
         MemoryEntryPurgedError: Its text was deleted.
     """
-    draft = _Draft(view, ids)
-    for entry_id in dict.fromkeys(entries):
+    draft = _Draft(view, _no_ids)
+    flipped: set[str] = set()
+    for given in entries:
+        entry_id = given if isinstance(given, str) else given.entry_id
         state = known(view, entry_id)
-        if state.active != active:
+        if not isinstance(given, str) and given != state.version:
+            raise InvalidMemoryCitationError("entry-mismatch", "a version is not the current one")
+        if state.active != active and entry_id not in flipped:
+            flipped.add(entry_id)
             draft.flip(state.version, active=active, reason=reason)
     return draft.finish(ArtifactLineage())
+
+
+def _no_ids(kind: str) -> str:
+    raise InvalidMemoryCandidateError("id-collision", f"a change of state makes no {kind} id")
 
 
 def plan_organize(view: HeadView, ids: IdFactory, *, mode: str = "default") -> Delta:

@@ -1,12 +1,12 @@
 """What the sources and memory rooms ask of the authority layer."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple, Protocol
 
 from libctx_core.access import ResourceMetadata
 from libctx_core.access.authority import Authority
 from libctx_core.errors.access import Operation
+from libctx_core.store.access import metadata_state
 from libctx_core.store.owners import OwnerRow
 
 
@@ -77,7 +77,7 @@ class AuthorityGuard:
     ) -> Enrolment | None:
         """Let an operation pass, or raise `ContextAccessDenied`."""
         if operation is not Operation.CREATE:
-            self._authority.require(operation, kind, key, partial(_metadata_of, owner))
+            self._authority.require(operation, kind, key, metadata_state(owner))
             return None
         resource_id = f"{kind.lower()}:{collection}/{key}"
         proposed = ResourceMetadata(kind, resource_id, collection)
@@ -89,11 +89,5 @@ class AuthorityGuard:
         return [
             owner
             for owner in owners
-            if self._authority.allowed(operation, owner.kind, owner.key, partial(_metadata_of, owner))
+            if self._authority.allowed(operation, owner.kind, owner.key, metadata_state(owner))
         ]
-
-
-def _metadata_of(owner: OwnerRow | None) -> ResourceMetadata | None:
-    if owner is None or owner.resource_id is None:
-        return None
-    return ResourceMetadata(owner.kind, owner.resource_id, owner.boundary_id, owner.metadata_version or 1)
