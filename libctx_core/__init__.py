@@ -10,7 +10,7 @@ with LibraryOfContext("chat.sqlite") as library:
 ```
 """
 
-from libctx_core.governor import ContextGovernor, GovernedPrompt
+from libctx_core.governor import ContextGovernor, GovernedPrompt, GovernedTextAgent
 from libctx_core.library import LibraryOfContext, LibraryView
 from libctx_core.models import ContextEvent, Hit, ThreadKey, Watermarks
 
@@ -20,6 +20,7 @@ __all__ = [
     "ContextEvent",
     "ContextGovernor",
     "GovernedPrompt",
+    "GovernedTextAgent",
     "Hit",
     "LibraryOfContext",
     "LibraryView",

@@ -1,20 +1,17 @@
-"""Between the colours: one thread hop into the synchronous core, one portal out of it."""
+"""One thread hop: the only way from an ``async`` twin to the synchronous core."""
 
 import threading
-from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
-from functools import partial
-from typing import ParamSpec, TypeVar
+from collections.abc import Callable
+from typing import Final, ParamSpec, TypeVar
 
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
-from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-MAX_HOPS = 32
+MAX_HOPS: Final = 32
 """Worker threads that may serve async twins at the same time, per event loop."""
 
 _limiter: anyio.lowlevel.RunVar[anyio.CapacityLimiter] = anyio.lowlevel.RunVar("libctx_hops")
@@ -23,39 +20,29 @@ _limiter: anyio.lowlevel.RunVar[anyio.CapacityLimiter] = anyio.lowlevel.RunVar("
 async def run_sync(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a synchronous operation in a worker thread and return its result.
 
-    The caller's context variables are visible in the thread. A cancelled caller
-    waits for the operation to end, so a commit is never half abandoned.
+    The caller's context variables are visible in the thread. A caller that is cancelled
+    while the operation runs waits for its end, so that nothing is half abandoned and what
+    comes next sees what was stored.
     """
     try:
         limiter = _limiter.get()
     except LookupError:
         limiter = anyio.CapacityLimiter(MAX_HOPS)
         _limiter.set(limiter)
-    return await anyio.to_thread.run_sync(partial(function, *args, **kwargs), limiter=limiter)
+    started, finished = threading.Event(), threading.Event()
 
+    def work() -> T:
+        started.set()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            finished.set()
 
-class Portal:
-    """One thread with an event loop, started when first needed.
-
-    It is how a synchronous call reaches a part that a user wrote only asynchronously. It
-    works inside a running loop too: that loop waits, as for any synchronous call.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._stack = ExitStack()
-        self._portal: BlockingPortal | None = None
-
-    def call(self, function: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Await `function(*args)` on the portal's loop and return its result."""
-        with self._lock:
-            if self._portal is None:
-                self._portal = self._stack.enter_context(start_blocking_portal())
-            portal = self._portal
-        return portal.call(partial(function, *args, **kwargs))
-
-    def close(self) -> None:
-        """End the thread, if it was started; the next call starts another."""
-        with self._lock:
-            self._stack.close()
-            self._portal = None
+    try:
+        return await anyio.to_thread.run_sync(work, limiter=limiter)
+    except anyio.get_cancelled_exc_class():
+        if started.is_set() and not finished.is_set():
+            # a native cancellation passes anyio's own shield
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(finished.wait)
+        raise

@@ -183,24 +183,21 @@ class Indexer:
         def store(connection: apsw.Connection) -> None:
             held = outbox.held(connection, claim.token)
             fresh = [place for place, event in enumerate(shown) if event.uid in held and _is_current(connection, event)]
-            for place in fresh:
-                if shown[place].revision:
-                    self._remove_record(connection, thread, shown[place].event_id)
+            changed = {place: slot for place in fresh if (slot := slot_of_event(connection, thread, shown[place]))}
+            for place, slot in changed.items():
+                vector = None if vectors is None else vectors[place]
+                self._search.update(connection, slot, records[place], vector, profile=profile)
+            new = [place for place in fresh if place not in changed]
             self._search.add(
                 connection,
                 thread,
-                [records[place] for place in fresh],
-                None if vectors is None else vectors[fresh],
+                [records[place] for place in new],
+                None if vectors is None else vectors[new],
                 profile=profile,
             )
             outbox.complete(connection, [event.uid for event in events if event.uid in held])
 
         self._database.write(store, durable=False)
-
-    def _remove_record(self, connection: apsw.Connection, thread: int, event_id: str) -> None:
-        slot = connection.execute("SELECT slot FROM record WHERE owner = ? AND key = ?", (thread, event_id)).get
-        if slot is not None:
-            self._search.remove(connection, [slot])
 
     def _embed(self, records: Sequence[RecordInput]) -> "NDArray[np.float32] | None":
         if self._embedder is None or not records:
@@ -236,7 +233,10 @@ class Done:
         with self._database.read() as connection:
             if self._thread is None:
                 return outbox.pending(connection) == 0
-            return outbox.watermarks(connection, self._thread).indexed_through >= self._sequence
+            waiting = connection.execute(
+                "SELECT 1 FROM outbox WHERE thread = ? AND sequence <= ? LIMIT 1", (self._thread, self._sequence)
+            ).get
+            return waiting is None
 
 
 def is_searchable(event: ContextEvent) -> bool:
@@ -257,6 +257,14 @@ def record_of(event: ContextEvent) -> RecordInput:
         sequence=event.sequence,
         occurred_at=event.occurred_at,
     )
+
+
+def slot_of_event(connection: apsw.Connection, thread: int, event: ContextEvent) -> int | None:
+    """Return the slot of an event's record, None while it is not indexed."""
+    slot: int | None = connection.execute(
+        "SELECT slot FROM record WHERE owner = ? AND key = ?", (thread, event.event_id)
+    ).get
+    return slot
 
 
 def session_of(event: ContextEvent) -> str | None:

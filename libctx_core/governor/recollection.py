@@ -9,6 +9,7 @@ import apsw
 from libctx_core.errors import EventNotFoundError, InvalidInputError, ThreadNotFoundError
 from libctx_core.errors.access import Operation
 from libctx_core.governor import drafts, retrieval
+from libctx_core.governor.indexer import record_of, slot_of_event
 from libctx_core.governor.redaction import RedactionReceipt, delete_thread, redact_event
 from libctx_core.governor.session import ThreadSession
 from libctx_core.governor.transfer import event_record
@@ -114,7 +115,12 @@ class Recollection(ThreadSession):
                 native=own_form,
                 at=self._runtime.clock(),
             )
-            return self._event(connection, owner, event_id)
+            amended = self._event(connection, owner, event_id)
+            slot = slot_of_event(connection, owner.id, amended)
+            if slot is not None:
+                # the old words are gone at once; the new vector follows when the event is indexed again
+                self._runtime.index.update(connection, slot, record_of(amended), None)
+            return amended
 
         amended = self._runtime.database.write(store)
         self._wake()
