@@ -1,12 +1,15 @@
-"""One thread hop: the only way from an ``async`` twin to the synchronous core."""
+"""Between the colours: one thread hop into the synchronous core, one portal out of it."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from functools import partial
 from typing import Final, ParamSpec, TypeVar
 
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -46,3 +49,30 @@ async def run_sync(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwarg
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(finished.wait)
         raise
+
+
+class Portal:
+    """One thread with an event loop, started when first needed.
+
+    It is how a synchronous call reaches a part that a user wrote only asynchronously. It
+    works inside a running loop too: that loop waits, as for any synchronous call.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._stack = ExitStack()
+        self._portal: BlockingPortal | None = None
+
+    def call(self, function: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Await `function(*args)` on the portal's loop and return its result."""
+        with self._lock:
+            if self._portal is None:
+                self._portal = self._stack.enter_context(start_blocking_portal())
+            portal = self._portal
+        return portal.call(partial(function, *args, **kwargs))
+
+    def close(self) -> None:
+        """End the thread, if it was started; the next call starts another."""
+        with self._lock:
+            self._stack.close()
+            self._portal = None
