@@ -3,6 +3,7 @@
 import json
 from collections.abc import Container
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, NoReturn, TypeAlias
 
 from libctx_core.access.identifiers import check_id
@@ -80,6 +81,15 @@ def decode_metadata(document: bytes, kinds: Container[str] = STANDARD_KINDS) -> 
     Raises:
         InvalidMetadataError: With the first field that is wrong.
     """
+    return _decode_standard(document) if kinds is STANDARD_KINDS else _decode(document, kinds)
+
+
+@lru_cache(maxsize=4096)
+def _decode_standard(document: bytes) -> ResourceMetadata:
+    return _decode(document, STANDARD_KINDS)
+
+
+def _decode(document: bytes, kinds: Container[str]) -> ResourceMetadata:
     fields = _parse(document)
     if unknown := fields.keys() - _FIELDS:
         raise InvalidMetadataError("document", f"holds {len(unknown)} unknown fields")

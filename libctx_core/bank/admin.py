@@ -116,7 +116,7 @@ class BankAdmin:
         """
         self._check("reading resource metadata")
         key = self._key(kind, key)
-        return self._plane(kind, key).metadata(kind, key)
+        return self._plane(kind, key).head(kind, key).metadata
 
     @staticmethod
     def _key(kind: str, key: str) -> str:

@@ -28,7 +28,7 @@ from libctx_core.bank.settings import TruncationMethod, TruncationSettings
 from libctx_core.bank.state import BankState
 from libctx_core.bank.todo import TodoList, apply_update
 from libctx_core.bank.window import ContextWindow
-from libctx_core.concurrency import Portal
+from libctx_core.sources.portal import Portal
 from libctx_core.store.payloads import PayloadStore
 from libctx_core.tokens import TokenCounter
 
@@ -172,9 +172,8 @@ class ContextBank:
         """
         pages, address = self.pages, (WINDOW.kind, key)
         plane = pages.plane_of(pages.mode_for(address, skip_remote=False))
-        pages.authority.refuse_reference(
-            Operation.WRITE, *address, pages.metadata(plane, address), pages.presence(plane, address)
-        )
+        facts = pages.facts(plane, address)
+        pages.authority.refuse_reference(Operation.WRITE, *address, facts.metadata, facts.presence)
         return pages.state.bridge.settle(block(pages.read(WINDOW, key, copy=False)))
 
     def create_context_window(

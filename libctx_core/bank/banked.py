@@ -19,14 +19,14 @@ class BankedContext:
         self._pages = pages
 
     def _metadata(self) -> MetadataState:
-        return self._pages.state.stored.metadata(_KIND, BANKED_KEY)
+        return self._pages.state.stored.head(_KIND, BANKED_KEY).metadata
 
     def _require_source(self) -> None:
         """Demand READ on the page it came from: being swapped in does not make it public."""
         source = self._pages.state.banked_source
         if source is not None:
             plane = self._pages.plane_of(self._pages.mode_for(source, skip_remote=False))
-            self._pages.authority.require(Operation.READ, *source, self._pages.metadata(plane, source))
+            self._pages.authority.require(Operation.READ, *source, self._pages.facts(plane, source).metadata)
 
     def read(self, *, copy: bool = True) -> ContextWindow:
         """Return the window, a copy of it unless `copy` is False, which a scope refuses.

@@ -60,14 +60,14 @@ def _base(
     with pages.state.lock(address):
         mode = pages.mode_for(address, skip_remote=False)
         plane = pages.plane_of(mode)
-        facts = pages.metadata(plane, address), pages.presence(plane, address)
-        pages.authority.require(Operation.WRITE, *address, *facts)
+        facts = pages.facts(plane, address)
+        pages.authority.require(Operation.WRITE, *address, facts.metadata, facts.presence)
         if not blind:
-            pages.authority.require(Operation.READ, *address, *facts)
+            pages.authority.require(Operation.READ, *address, facts.metadata, facts.presence)
         if pages.is_locked(mode, address):
             raise PageLockedError
         if address not in pages.state.retrievals:
-            loaded = plane.load(codec, address[1], mode)
+            loaded = plane.load(codec, address[1], mode, facts.head)
             if loaded is None:
                 return plane, mode, codec.empty(), ABSENT
             return plane, mode, loaded.payload.copy(), loaded.version
@@ -85,8 +85,8 @@ def _store(
     version: int | None,
 ) -> None:
     with pages.state.lock(address):
-        facts = pages.metadata(plane, address), pages.presence(plane, address)
-        pages.authority.require(Operation.WRITE, *address, *facts)
+        facts = pages.facts(plane, address)
+        pages.authority.require(Operation.WRITE, *address, facts.metadata, facts.presence)
         if address not in pages.state.write_backs:
             pages.store(codec, address, payload, mode, version, pages.recheck(Operation.WRITE, address))
             return

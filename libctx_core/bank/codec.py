@@ -237,13 +237,13 @@ def _task_from_json(fields: Any) -> TodoListTask:
     )
 
 
-WINDOW: Final = Codec[ContextWindow](
+WINDOW: Final[Codec[ContextWindow]] = Codec(
     str(ResourceKind.CONTEXT_WINDOW),
     lambda window: _dump(window_to_json(window)),
     lambda document: window_from_json(parse_object(document)),
     ContextWindow,
 )
-TODO: Final = Codec[TodoList](
+TODO: Final[Codec[TodoList]] = Codec(
     str(ResourceKind.TODO_LIST),
     lambda todo: _dump(todo_to_json(todo)),
     lambda document: todo_from_json(parse_object(document)),

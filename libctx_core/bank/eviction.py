@@ -1,21 +1,17 @@
 """Which cached pages leave by themselves: only those the acting scope may delete."""
 
-from libctx_core.access import Authority, MetadataState, Operation, Presence
+from libctx_core.access import Authority, Operation
 from libctx_core.bank.cache import Address
 from libctx_core.bank.modes import StorageMode
+from libctx_core.bank.planes import Facts
 from libctx_core.bank.state import BankState
 
 
 def drop_if_allowed(state: BankState, authority: Authority, address: Address) -> bool:
     """Drop a cached page unless the scope may not delete it; return whether it went."""
-
-    def metadata() -> MetadataState:
-        return state.stored.metadata(*address)
-
-    def presence() -> Presence:
-        return state.stored.presence(*address)
-
-    return authority.allowed(Operation.DELETE, *address, metadata, presence) and state.cache.drop(address)
+    facts = Facts(state.stored, address, served=False)
+    allowed = authority.allowed(Operation.DELETE, *address, facts.metadata, facts.presence)
+    return allowed and state.cache.drop(address)
 
 
 def drop_surplus(state: BankState, authority: Authority, mode: StorageMode) -> None:

@@ -6,6 +6,7 @@ without its enrolment.
 """
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -31,9 +32,10 @@ from libctx_core.bank.safefile import (
 from libctx_core.bank.state import BANKED_KEY
 from libctx_core.errors import InvalidInputError, ResourceExistsError
 from libctx_core.errors.bank import PayloadError, VersionConflictError
-from libctx_core.store.payloads import ABSENT, Encode, Recheck, StoredEntry, StoredPage
+from libctx_core.store.payloads import ABSENT, Encode, Recheck, StoredEntry, StoredHead, StoredPage
 
 MAX_PAGE_BYTES: Final = 256 * 1024 * 1024
+REMEMBERED_PATHS: Final = 4096
 SIDECAR: Final = ".access"
 LOCK: Final = ".lck"
 KEY: Final = ".key"
@@ -65,6 +67,7 @@ class FileBankStore:
         }
         self._fold_case = names_fold_case(lore)
         self._step = on_step or _ignore
+        self._paths = lru_cache(maxsize=REMEMBERED_PATHS)(self._build_paths)
 
     def payload_path(self, kind: str, key: str) -> Path:
         """Return where a page is stored; its enrolment is beside it under the same name plus `.access`.
@@ -72,24 +75,27 @@ class FileBankStore:
         Raises:
             InvalidInputError: No page of this kind is kept in files.
         """
+        return self._paths(kind, key)[0]
+
+    def _build_paths(self, kind: str, key: str) -> tuple[Path, Path]:
+        """Return the paths of a page and of its sidecar."""
         place = self._places.get(kind)
         if place is None:
             raise InvalidInputError("kind", "is not kept in files")
         directory, suffix = place
         banked = kind == ResourceKind.BANKED_CONTEXT
         name = BANKED_KEY if banked else name_of(key, fold_case=self._fold_case)
-        return directory / f"{name}{suffix}"
+        path = directory / f"{name}{suffix}"
+        return path, _beside(path, SIDECAR)
 
-    def metadata(self, kind: str, key: str, /) -> MetadataState:
-        """Return what the sidecar says; only a name that is not there at all is no enrolment."""
-        return _read_sidecar(_beside(self.payload_path(kind, key), SIDECAR))
+    def head(self, kind: str, key: str, /) -> StoredHead:
+        """Return what the sidecar says, and the payload's stamp; only a name that is not there is no enrolment."""
+        path, sidecar = self._paths(kind, key)
+        return StoredHead(_read_sidecar(sidecar), _stamp(path))
 
     def stamp(self, kind: str, key: str, /) -> object | None:
         """Return the stamp of a payload, None where there is none."""
-        try:
-            return stamp_of(self.payload_path(kind, key).lstat())
-        except FileNotFoundError:
-            return None
+        return _stamp(self.payload_path(kind, key))
 
     def read(self, kind: str, key: str, /) -> StoredPage | None:
         """Return a page, its enrolment read after it, or None."""
@@ -100,7 +106,7 @@ class FileBankStore:
             return None
         except OSError as error:
             raise PayloadError("page", "cannot be read as a regular file of this user") from error
-        return StoredPage(document, None, stamp, self.metadata(kind, key))
+        return StoredPage(document, None, stamp, _read_sidecar(_beside(path, SIDECAR)))
 
     def write(
         self,
@@ -121,7 +127,7 @@ class FileBankStore:
             page = self.read(kind, key)
             found = ABSENT if page is None else document_version(page.document)
             if recheck is not None:
-                recheck(self.metadata(kind, key), page is not None)
+                recheck(_read_sidecar(_beside(path, SIDECAR)), page is not None)
             if expected_version is not None and expected_version != found:
                 raise VersionConflictError(expected_version, None if found == ABSENT else found)
             self._remember_key(path, key)
@@ -133,11 +139,10 @@ class FileBankStore:
         Raises:
             ResourceExistsError: There is a payload or a sidecar already.
         """
-        path = self.payload_path(kind, key)
-        sidecar = _beside(path, SIDECAR)
+        path, sidecar = self._paths(kind, key)
         document = encode(0)
         with file_lock(_lock_of(path)):
-            if self.stamp(kind, key) is not None or _occupied(sidecar):
+            if _stamp(path) is not None or _stamp(sidecar) is not None:
                 raise ResourceExistsError(kind, key)
             self._remember_key(path, key)
             try:
@@ -159,7 +164,7 @@ class FileBankStore:
         path = self.payload_path(kind, key)
         with file_lock(_lock_of(path)):
             if recheck is not None:
-                recheck(self.metadata(kind, key), self.stamp(kind, key) is not None)
+                recheck(*_facts(path))
             found = remove(path)
             self._step("payload")
             if not reserve:
@@ -243,13 +248,16 @@ def _lock_of(path: Path) -> Path:
     return _beside(path, SIDECAR + LOCK)
 
 
-def _occupied(path: Path) -> bool:
-    """Return whether anything at all has this name."""
+def _stamp(path: Path) -> object | None:
+    """Return the stamp of whatever has this name, None where nothing has."""
     try:
-        path.lstat()
+        return stamp_of(path.lstat())
     except FileNotFoundError:
-        return False
-    return True
+        return None
+
+
+def _facts(path: Path) -> tuple[MetadataState, bool]:
+    return _read_sidecar(_beside(path, SIDECAR)), _stamp(path) is not None
 
 
 def _read_sidecar(path: Path) -> MetadataState:

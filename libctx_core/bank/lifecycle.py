@@ -46,7 +46,7 @@ def create(
         try:
             plane.create(codec, key, payload, metadata, mode)
         except ResourceExistsError:
-            authority.refuse_existing(*address, plane.metadata(*address))
+            authority.refuse_existing(*address, plane.head(*address).metadata)
         state.place(address, mode, 0)
         drop_surplus(state, authority, mode)
 
@@ -58,12 +58,13 @@ def _refuse_existing(pages: Pages, plane: Plane, address: Address) -> None:
         raise MetadataCapabilityError("creating an enrolled resource")
     local: list[Plane] = [pages.state.memory, pages.state.stored]
     for candidate in local if plane in local else [plane]:
-        known = candidate.metadata(*address)
+        facts = pages.facts(candidate, address)
+        known = facts.metadata()
         if known is DenialReason.METADATA_UNAVAILABLE:
             raise authority.denial(Operation.CREATE, *address, known)
         if known is not None:
             authority.refuse_existing(*address, known)
-        presence = pages.presence(candidate, address)()
+        presence = facts.presence()
         if presence is Presence.UNKNOWN:
             raise authority.denial(Operation.CREATE, *address, DenialReason.METADATA_UNAVAILABLE)
         if presence is Presence.PRESENT:
@@ -109,7 +110,8 @@ def evict(pages: Pages, kind: str, key: str) -> bool:
 
 
 def _require_delete(pages: Pages, plane: Plane, address: Address) -> None:
-    pages.authority.require(Operation.DELETE, *address, pages.metadata(plane, address), pages.presence(plane, address))
+    facts = pages.facts(plane, address)
+    pages.authority.require(Operation.DELETE, *address, facts.metadata, facts.presence)
 
 
 def evict_all(pages: Pages) -> int:

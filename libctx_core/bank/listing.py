@@ -58,7 +58,8 @@ def _local(pages: Pages, kind: str, *, stored: bool) -> Iterator[str]:
 def _remote(pages: Pages, remote: RemotePlane, kind: str) -> Iterator[str]:
     for entry in remote.entries(kind):
         address = (kind, entry.key)
-        if pages.authority.visible(*address, pages.metadata(remote, address), pages.presence(remote, address)):
+        facts = pages.facts(remote, address)
+        if pages.authority.visible(*address, facts.metadata, facts.presence):
             yield entry.key
 
 

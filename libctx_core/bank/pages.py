@@ -16,7 +16,7 @@ from libctx_core.bank.cache import Address
 from libctx_core.bank.codec import Codec
 from libctx_core.bank.eviction import drop_surplus
 from libctx_core.bank.modes import StorageMode
-from libctx_core.bank.planes import Loaded, Plane
+from libctx_core.bank.planes import Facts, Head, Loaded, Plane
 from libctx_core.bank.state import BANKED_KEY, BankState
 from libctx_core.errors import InvalidIdentifierError, MetadataCapabilityError, ScopeActiveError
 from libctx_core.errors.bank import RetrievalEmptyError, WriteBackError
@@ -64,15 +64,9 @@ class Pages:
             raise MetadataCapabilityError("storage mode REMOTE")
         return self.state.remote
 
-    def metadata(self, plane: Plane, address: Address) -> Callable[[], MetadataState]:
-        """Return the look-up of a page's enrolment."""
-        return lambda: plane.metadata(*address)
-
-    def presence(self, plane: Plane, address: Address) -> Callable[[], Presence]:
-        """Return the probe for a page's payload; a retrieval function counts as one."""
-        if address in self.state.retrievals:
-            return lambda: Presence.PRESENT
-        return lambda: plane.presence(*address)
+    def facts(self, plane: Plane, address: Address) -> Facts:
+        """Return what decisions about a page are made from, looked up when they ask."""
+        return Facts(plane, address, served=address in self.state.retrievals)
 
     def is_locked(self, mode: StorageMode, address: Address) -> bool:
         """Return whether a lock here or at the remote memory hides the page."""
@@ -93,15 +87,15 @@ class Pages:
         with self.state.lock(address):
             mode = self.mode_for(address, skip_remote=skip_remote)
             plane = self.plane_of(mode)
-            facts = self.metadata(plane, address), self.presence(plane, address)
+            facts = self.facts(plane, address)
             if copy:
-                self.authority.require(Operation.READ, *address, *facts)
+                self.authority.require(Operation.READ, *address, facts.metadata, facts.presence)
             else:
-                self.authority.refuse_reference(Operation.READ, *address, *facts)
+                self.authority.refuse_reference(Operation.READ, *address, facts.metadata, facts.presence)
             if self.is_locked(mode, address):
                 return codec.empty()
             if address not in self.state.retrievals:
-                loaded = self._load(codec, plane, address, mode)
+                loaded = self._load(codec, plane, address, mode, facts.head)
                 return loaded.payload.copy() if copy else loaded.payload
         return self.retrieve(codec, plane, address)
 
@@ -113,13 +107,13 @@ class Pages:
         """
         address = (codec.kind, check_key(key))
         plane = self.plane_of(self.mode_for(address, skip_remote=False))
-        presence = self.presence(plane, address)
-        self.authority.require(operation, *address, self.metadata(plane, address), presence)
-        return presence() is Presence.PRESENT
+        facts = self.facts(plane, address)
+        self.authority.require(operation, *address, facts.metadata, facts.presence)
+        return facts.presence() is Presence.PRESENT
 
-    def _load(self, codec: Codec[Any], plane: Plane, address: Address, mode: StorageMode) -> Loaded:
+    def _load(self, codec: Codec[Any], plane: Plane, address: Address, mode: StorageMode, head: Head | None) -> Loaded:
         """Return what a plane holds, decided again if the plane looked at the metadata again."""
-        loaded = plane.load(codec, address[1], mode)
+        loaded = plane.load(codec, address[1], mode, head)
         if loaded is None:
             return Loaded(codec.empty(), ABSENT)
         if loaded.looked:
@@ -136,7 +130,7 @@ class Pages:
         """
         function = self.state.retrievals.get(address)
         value = None if function is None else self._call(plane, address, lambda: function(address[1]))
-        self.authority.require(operation, *address, self.metadata(plane, address))
+        self.authority.require(operation, *address, self.facts(plane, address).metadata)
         if value is None:
             raise RetrievalEmptyError
         return codec.check(value).copy()
@@ -145,7 +139,7 @@ class Pages:
         """Run a callback that serves one page, under a scope limited to that page."""
         if self.authority.scope is None:
             return self.state.bridge.settle(function())
-        confined = self.authority.confined(plane.metadata(*address))
+        confined = self.authority.confined(plane.head(*address).metadata)
         assert confined is not None
         with self.authority.access.scope(confined):
             return self.state.bridge.settle(function())
@@ -183,8 +177,8 @@ class Pages:
         with self.state.lock(address):
             current = self.mode_for(address, skip_remote=skip_remote)
             plane = self.plane_of(current)
-            presence = self.presence(plane, address)
-            self.authority.require_write(*address, self.metadata(plane, address), presence)
+            facts = self.facts(plane, address)
+            self.authority.require_write(*address, facts.metadata, facts.presence)
             target = self._settle_mode(codec, address, current, mode)
             self._require_write_at(self.plane_of(target), plane, address)
             if combine is not None:
@@ -202,7 +196,7 @@ class Pages:
         if wanted is None or wanted is current:
             return current
         source, target = self.plane_of(current), self.plane_of(wanted)
-        known = source.presence(*address) is Presence.PRESENT or source.metadata(*address) is not None
+        known = source.presence(*address) is Presence.PRESENT or source.head(*address).metadata is not None
         if known and self.authority.scope is not None:
             raise ScopeActiveError("changing the storage mode of a resource")
         if known and source is not target:
@@ -211,7 +205,7 @@ class Pages:
 
     def move(self, codec: Codec[Any], address: Address, source: Plane, target: Plane, mode: StorageMode) -> None:
         """Bring a page and its enrolment to another plane: created there before it is deleted here."""
-        metadata = source.metadata(*address)
+        metadata = source.head(*address).metadata
         if isinstance(metadata, DenialReason):
             raise self.authority.denial(Operation.WRITE, *address, metadata)
         loaded = source.load(codec, address[1], StorageMode.DISK_ONLY)
@@ -225,7 +219,8 @@ class Pages:
     def _require_write_at(self, target: Plane, decided: Plane, address: Address) -> None:
         """Decide again where a page goes to another plane than it was decided for."""
         if target is not decided:
-            self.authority.require_write(*address, self.metadata(target, address), self.presence(target, address))
+            facts = self.facts(target, address)
+            self.authority.require_write(*address, facts.metadata, facts.presence)
 
     def _write_recheck(self, address: Address) -> Recheck | None:
         bound = self.bound_authority()

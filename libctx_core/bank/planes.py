@@ -30,21 +30,60 @@ class Loaded(NamedTuple):
     looked: bool = False
 
 
+class Head(NamedTuple):
+    """What a plane knows of a page without its payload.
+
+    Attributes:
+        metadata: Its enrolment.
+        presence: Whether it exists; `UNPROBED` where finding out costs a call of its own.
+        stamp: Stamp of its document, where documents have one.
+    """
+
+    metadata: MetadataState
+    presence: Presence
+    stamp: object | None = None
+
+
+class Facts:
+    """What decisions and loading need to know of one page, looked up once, when asked for."""
+
+    __slots__ = ("_address", "_plane", "_served", "head")
+
+    def __init__(self, plane: "Plane", address: Address, *, served: bool) -> None:
+        self._plane = plane
+        self._address = address
+        self._served = served
+        self.head: Head | None = None
+
+    def metadata(self) -> MetadataState:
+        """Return the enrolment."""
+        self.head = self._plane.head(*self._address)
+        return self.head.metadata
+
+    def presence(self) -> Presence:
+        """Return whether the payload exists; one that a retrieval function serves does."""
+        if self._served:
+            return Presence.PRESENT
+        if self.head is None or self.head.presence is Presence.UNPROBED:
+            return self._plane.presence(*self._address)
+        return self.head.presence
+
+
 class Plane(Protocol):
     """Pages of every kind in one place."""
 
     holds_metadata: bool
 
-    def metadata(self, kind: str, key: str) -> MetadataState:
-        """Return the enrolment of a key."""
+    def head(self, kind: str, key: str) -> Head:
+        """Return what is known of a key without its payload."""
         ...
 
     def presence(self, kind: str, key: str) -> Presence:
         """Return whether a payload exists, without reading it."""
         ...
 
-    def load(self, codec: Codec[Any], key: str, mode: StorageMode) -> Loaded | None:
-        """Return a page, or None."""
+    def load(self, codec: Codec[Any], key: str, mode: StorageMode, head: Head | None = None) -> Loaded | None:
+        """Return a page, or None; `head` is what was just found out about it."""
         ...
 
     def store(
@@ -107,17 +146,18 @@ class MemoryPlane:
         with self._lock:
             return [address for address, slot in self._slots.items() if slot.payload is not None]
 
-    def metadata(self, kind: str, key: str) -> MetadataState:
-        """Return the enrolment of a key."""
+    def head(self, kind: str, key: str) -> Head:
+        """Return what is known of a key without its payload."""
         slot = self._slots.get((kind, key))
-        return None if slot is None else slot.metadata
+        if slot is None:
+            return Head(None, Presence.ABSENT)
+        return Head(slot.metadata, Presence.ABSENT if slot.payload is None else Presence.PRESENT)
 
     def presence(self, kind: str, key: str) -> Presence:
         """Return whether a payload exists."""
-        slot = self._slots.get((kind, key))
-        return Presence.ABSENT if slot is None or slot.payload is None else Presence.PRESENT
+        return self.head(kind, key).presence
 
-    def load(self, codec: Codec[Any], key: str, mode: StorageMode) -> Loaded | None:
+    def load(self, codec: Codec[Any], key: str, mode: StorageMode, head: Head | None = None) -> Loaded | None:
         """Return a page, or None."""
         with self._lock:
             slot = self._slots.get((codec.kind, key))
@@ -214,21 +254,27 @@ class StoredPlane:
     def __init__(self, store: PayloadStore, cache: PageCache) -> None:
         self._store = store
         self._cache = cache
-        self.metadata = store.metadata
         self.put_metadata = store.put_metadata
         self.delete_metadata = store.delete_metadata
         self.entries = store.entries
+
+    def head(self, kind: str, key: str) -> Head:
+        """Return what is known of a key without its payload."""
+        metadata, stamp = self._store.head(kind, key)
+        return Head(metadata, Presence.ABSENT if stamp is None else Presence.PRESENT, stamp)
 
     def presence(self, kind: str, key: str) -> Presence:
         """Return whether a payload exists."""
         return Presence.ABSENT if self._store.stamp(kind, key) is None else Presence.PRESENT
 
-    def load(self, codec: Codec[Any], key: str, mode: StorageMode) -> Loaded | None:
+    def load(self, codec: Codec[Any], key: str, mode: StorageMode, head: Head | None = None) -> Loaded | None:
         """Return a page, or None."""
         address = (codec.kind, key)
         kept = self._cache.get(address)
-        if kept is not None and mode is not StorageMode.DISK_ONLY and self._store.stamp(*address) == kept.stamp:
-            return Loaded(kept.payload, kept.version)
+        if kept is not None and mode is not StorageMode.DISK_ONLY:
+            stamp = self._store.stamp(*address) if head is None else head.stamp
+            if stamp == kept.stamp:
+                return Loaded(kept.payload, kept.version)
         page = self._store.read(*address)
         if page is None:
             self._cache.drop(address)

@@ -7,7 +7,7 @@ from libctx_core.access import DenialReason, MetadataState, Presence, ResourceMe
 from libctx_core.bank.bridge import Bridge, Maybe
 from libctx_core.bank.codec import Codec
 from libctx_core.bank.modes import StorageMode
-from libctx_core.bank.planes import Loaded
+from libctx_core.bank.planes import Head, Loaded
 from libctx_core.bank.remote import (
     LOCKS,
     RESOURCE_METADATA,
@@ -56,6 +56,10 @@ class RemotePlane:
         result = self._call(self._remote.page_is_locked, key)
         return True if isinstance(result, RemoteFailure) else result.value is not False
 
+    def head(self, kind: str, key: str) -> Head:
+        """Return the enrolment of a key; presence is another call."""
+        return Head(self.metadata(kind, key), Presence.UNPROBED)
+
     def metadata(self, kind: str, key: str) -> MetadataState:
         """Return the enrolment of a key: missing, malformed and unreachable are told apart."""
         if not self.holds_metadata:
@@ -78,7 +82,7 @@ class RemotePlane:
             return Presence.UNKNOWN
         return Presence.PRESENT if result.value else Presence.ABSENT
 
-    def load(self, codec: Codec[Any], key: str, mode: StorageMode) -> Loaded | None:
+    def load(self, codec: Codec[Any], key: str, mode: StorageMode, head: Head | None = None) -> Loaded | None:
         """Return a page, or None; the enrolment is looked at again after the payload came."""
         result = self._call(self._remote.get_page, codec.kind, key)
         if isinstance(result, RemoteFailure) and result.error_type is MemoryErrorType.NOT_FOUND:

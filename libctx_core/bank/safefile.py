@@ -39,10 +39,10 @@ def read_regular(path: Path, limit: int) -> tuple[bytes, Stamp]:
             raise PermissionError("belongs to another user")
         if state.st_size > limit:
             raise OSError(f"exceeds {limit} bytes")
-        chunks = []
-        while chunk := os.read(descriptor, 1 << 20):
-            chunks.append(chunk)
-        return b"".join(chunks), stamp_of(state)
+        data = os.read(descriptor, state.st_size + 1)
+        while len(data) < state.st_size and (more := os.read(descriptor, state.st_size - len(data))):
+            data += more
+        return data, stamp_of(state)
     finally:
         os.close(descriptor)
 

@@ -2,8 +2,8 @@
 
 import threading
 import time
-import weakref
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -15,7 +15,7 @@ from libctx_core.bank.planes import MemoryPlane, StoredPlane
 from libctx_core.bank.remote import RemoteMemory
 from libctx_core.bank.remote_plane import RemotePlane
 from libctx_core.bank.window import ContextWindow
-from libctx_core.concurrency import Portal
+from libctx_core.sources.portal import Portal
 from libctx_core.store.payloads import PayloadStore
 
 Retrieval: TypeAlias = Callable[[str], Maybe[Any]]
@@ -23,6 +23,9 @@ Retrieval: TypeAlias = Callable[[str], Maybe[Any]]
 
 WriteBack: TypeAlias = Callable[[str, Any], Maybe[bool | None]]
 """Given a key and a page, stores it; False means that it did not."""
+
+LOCKS: Final = 256
+"""Pages share so many locks; what two pages wait for each other on is short."""
 
 BANKED_KEY: Final = "__banked_context"
 """Storage name of the active banked context; no page can have it."""
@@ -55,21 +58,6 @@ class StorageMetadata:
         self.version = version
 
 
-class _Lock:
-    """A reentrant lock that can be referenced weakly."""
-
-    __slots__ = ("__weakref__", "_inner")
-
-    def __init__(self) -> None:
-        self._inner = threading.RLock()
-
-    def __enter__(self) -> None:
-        self._inner.acquire()
-
-    def __exit__(self, *exception: object) -> None:
-        self._inner.release()
-
-
 class BankState:
     """The shared state of a bank.
 
@@ -95,16 +83,11 @@ class BankState:
         self.locks = ContextLocks()
         self.banked = ContextWindow()
         self.banked_source: Address | None = None
-        self._key_locks: weakref.WeakValueDictionary[Address, _Lock] = weakref.WeakValueDictionary()
-        self._guard = threading.Lock()
+        self._locks = [threading.RLock() for _ in range(LOCKS)]
 
-    def lock(self, address: Address) -> _Lock:
-        """Return the lock under which a page is authorised and used."""
-        with self._guard:
-            lock = self._key_locks.get(address)
-            if lock is None:
-                lock = self._key_locks[address] = _Lock()
-            return lock
+    def lock(self, address: Address) -> AbstractContextManager[object]:
+        """Return the lock under which a page is authorised and used; never taken for two pages at once."""
+        return self._locks[hash(address) % LOCKS]
 
     def mode_of(self, address: Address) -> StorageMode:
         """Return where a page lives, or would live if it were stored now."""

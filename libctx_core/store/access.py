@@ -8,6 +8,7 @@ import json
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import apsw
@@ -46,6 +47,7 @@ def metadata_state(row: OwnerRow | None) -> MetadataState:
     return state_of_columns(row.kind, row.resource_id, row.boundary_id, row.metadata_version)
 
 
+@lru_cache(maxsize=4096)
 def state_of_columns(kind: str, resource_id: str | None, boundary_id: str | None, version: int | None) -> MetadataState:
     """Return the metadata that the three columns of an owner of `kind` hold; anything odd is invalid."""
     if resource_id is None:

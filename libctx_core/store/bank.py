@@ -6,14 +6,14 @@ from typing import Any
 
 import apsw
 
-from libctx_core.access.metadata import MetadataState, ResourceMetadata
+from libctx_core.access.metadata import ResourceMetadata
 from libctx_core.errors import ResourceExistsError
 from libctx_core.errors.bank import VersionConflictError
 from libctx_core.store.access import ACCESS, enrol_owner, metadata_state, state_of_columns, unenrol_owner
 from libctx_core.store.database import Database
 from libctx_core.store.migrations import Component
 from libctx_core.store.owners import OWNERS, create_owner, find_owner
-from libctx_core.store.payloads import ABSENT, Encode, Recheck, StoredEntry, StoredPage
+from libctx_core.store.payloads import ABSENT, Encode, Recheck, StoredEntry, StoredHead, StoredPage
 
 BANK = Component(
     "bank",
@@ -32,6 +32,11 @@ BANK = Component(
     ),
 )
 
+_HEAD = (
+    "SELECT resource_id, boundary_id, metadata_version, stamp FROM owner LEFT JOIN bank_page ON owner = id"
+    " WHERE kind = ? AND collection = ? AND key = ?"
+)
+
 
 class BankStore:
     """Keeps pages of one collection in the library file.
@@ -47,19 +52,18 @@ class BankStore:
         self._database = database
         self._collection = collection
 
-    def metadata(self, kind: str, key: str, /) -> MetadataState:
-        """Return the enrolment of a key, without touching its payload."""
+    def head(self, kind: str, key: str, /) -> StoredHead:
+        """Return enrolment and stamp of a key, without reading its payload."""
+        found: tuple[Any, ...] = (None, None, None, None)
         with self._database.read() as connection:
-            return metadata_state(find_owner(connection, kind, self._collection, key))
+            for row in connection.execute(_HEAD, (kind, self._collection, key)):
+                found = row
+        resource, boundary, version, stamp = found
+        return StoredHead(state_of_columns(kind, resource, boundary, version), stamp)
 
     def stamp(self, kind: str, key: str, /) -> object | None:
         """Return the stamp of a payload, None where there is none."""
-        with self._database.read() as connection:
-            found: object | None = connection.execute(
-                "SELECT stamp FROM bank_page JOIN owner ON owner = id WHERE kind = ? AND collection = ? AND key = ?",
-                (kind, self._collection, key),
-            ).get
-        return found
+        return self.head(kind, key).stamp
 
     def read(self, kind: str, key: str, /) -> StoredPage | None:
         """Return a page with the enrolment it has in the same snapshot, or None."""

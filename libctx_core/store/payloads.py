@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias, runtime_checkable
+from typing import Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from libctx_core.access.metadata import MetadataState, ResourceMetadata
 
@@ -14,6 +14,18 @@ Encode: TypeAlias = Callable[[int], bytes]
 
 ABSENT: Final = -1
 """As an expected version: the page must not exist."""
+
+
+class StoredHead(NamedTuple):
+    """What is known of a key without its payload.
+
+    Attributes:
+        metadata: Its enrolment.
+        stamp: Stamp of its payload, None where there is none.
+    """
+
+    metadata: MetadataState
+    stamp: object | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +68,12 @@ class PayloadStore(Protocol):
     non-blank text; both are compared exactly.
     """
 
-    def metadata(self, kind: str, key: str, /) -> MetadataState:
-        """Return the enrolment of a key, without touching its payload."""
+    def head(self, kind: str, key: str, /) -> StoredHead:
+        """Return enrolment and stamp of a key in one moment, without reading its payload."""
         ...
 
     def stamp(self, kind: str, key: str, /) -> object | None:
-        """Return the stamp of a payload, None where there is none, without reading it."""
+        """Return the stamp alone, where it is cheaper than the head."""
         ...
 
     def read(self, kind: str, key: str, /) -> StoredPage | None:
