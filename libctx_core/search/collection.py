@@ -289,7 +289,9 @@ class VectorCollection:
             if owner is None:
                 return []
             check_profile(vector_state(connection, owner), self.profile if query.uses_vector else None, None)
-            return answer(connection, owner, query, self._index, self._words)
+            hits = answer(connection, owner, query, self._index, self._words)
+        self._index.save_codes(self._database, owner)
+        return hits
 
     def _words(self) -> "Searcher":
         if self._searcher is None:

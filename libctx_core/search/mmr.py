@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from libctx_core.search.matrix import unit_rows
-from libctx_core.search.vectors import Neighbour
+from libctx_core.search.neighbours import Neighbour
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,24 +1,29 @@
-"""The vector index: exact cosine similarity over the vectors of the permitted owners.
+"""The vector index: cosine similarity over the vectors of the permitted owners.
 
 Truth is the float32 row in the file. Small and filtered searches read just the rows they
 need; repeated ones use a matrix of unit vectors per owner, kept in a cache bounded by
 bytes and checked, on every use, against the owner's state in the same snapshot, so other
 threads' and processes' writes are seen without a message. A filter is resolved to slots
 first and the best k are taken among exactly those: nothing is over-fetched and dropped.
+Only an owner whose matrix would exceed the cache is looked at through bit codes first.
 """
 
-import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import apsw
 
 from libctx_core.errors import EmbeddingDimensionError, InvalidInputError, OptionalDependencyError
-from libctx_core.search.matrix import OwnerMatrix, best, load, refresh, unit_rows
+from libctx_core.search import accelerator
+from libctx_core.search.accelerator import NEVER, CodeTable
+from libctx_core.search.cache import ByteCache
+from libctx_core.search.calibration import NEIGHBOURS
+from libctx_core.search.matrix import OwnerMatrix, load, refresh, unit_rows
+from libctx_core.search.neighbours import Neighbour, masked, nearest_in_sql, neighbours
 from libctx_core.search.slots import SlotSet, contained
 from libctx_core.store.connection import vector_extension
+from libctx_core.store.database import Database
 from libctx_core.store.records import slot_of, slot_range
 from libctx_core.store.vectors import VectorState, read_some_vectors, read_vectors, vector_bytes, vector_state
 
@@ -40,17 +45,11 @@ PATIENCE = 8
 were; from then on the owner's matrix is cheaper."""
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbour:
-    """A record and how close its vector is.
+CODE_CACHE_BYTES = 256 * 1024 * 1024
+"""Bytes of cached bit codes: 4.5 million vectors of 384 dimensions."""
 
-    Attributes:
-        slot: The record's slot.
-        similarity: Cosine in [-1, 1]; 0 if either vector is zero.
-    """
-
-    slot: int
-    similarity: float
+FEW = 5_000
+"""A permitted set up to this size is measured exactly even where bit codes exist."""
 
 
 class VectorIndex:
@@ -60,7 +59,7 @@ class VectorIndex:
         backend: ``"numpy"`` scans cached matrices, ``"sqlite-vec"`` lets the extension
             compute each distance inside SQLite and keeps nothing in memory.
         cache_bytes: Bytes of matrices to keep; an owner larger than that is searched
-            from the file.
+            through bit codes, or exactly from the file where codes would miss too much.
     """
 
     def __init__(self, *, backend: Backend = "numpy", cache_bytes: int = DEFAULT_CACHE_BYTES) -> None:
@@ -70,9 +69,8 @@ class VectorIndex:
             raise OptionalDependencyError("the sqlite-vec vector backend", "sqlite-vec")
         self.backend: Backend = backend
         self.cache_bytes = cache_bytes
-        self._lock = threading.Lock()
-        self._matrices: OrderedDict[int, OwnerMatrix] = OrderedDict()
-        self._turns: dict[int, threading.Lock] = {}
+        self._matrices: ByteCache[int, OwnerMatrix] = ByteCache(cache_bytes)
+        self._codes: ByteCache[int, CodeTable] = ByteCache(CODE_CACHE_BYTES)
         self._rows_read: dict[int, int] = {}
 
     def similarities(
@@ -87,7 +85,8 @@ class VectorIndex:
 
         Returns:
             Per owner an array in which element *p* belongs to position *p*, up to the
-            last position with a vector; NaN where a position has none.
+            last position with a vector; NaN where a position has none. For an owner
+            searched through bit codes, those far from the question are estimates.
 
         Raises:
             EmbeddingDimensionError: The query has another length than an owner's vectors.
@@ -103,8 +102,11 @@ class VectorIndex:
                 continue
             first = slot_of(owner, 0)
             scores = np.full(state.tail - first, np.nan, np.float32)
-            for slots, block in self._scan(connection, owner, state, unit):
-                scores[slots - first] = np.clip(block, -1.0, 1.0)
+            codes = self._coded(connection, owner, state)
+            scan = self._scan(connection, owner, state, unit) if codes is None else _estimated(connection, codes, unit)
+            for slots, block in scan:
+                seen = slots < state.tail
+                scores[slots[seen] - first] = np.clip(block[seen], -1.0, 1.0)
             found[owner] = scores
         return found
 
@@ -141,7 +143,7 @@ class VectorIndex:
                 continue
             permitted = None if allowed is None else allowed.get(owner)
             if self.backend == "sqlite-vec":
-                found += _nearest_in_sql(connection, owner, unit, k, permitted)
+                found += nearest_in_sql(connection, owner, unit, k, permitted)
             else:
                 found += self._nearest(connection, owner, state, unit, k, permitted)
         found.sort(key=lambda one: (-one.similarity, one.slot))
@@ -152,24 +154,31 @@ class VectorIndex:
         state = vector_state(connection, owner) if state is None else state
         if state is None:
             return OwnerMatrix.empty(owner)
-        with self._lock:
-            turn = self._turns.setdefault(owner, threading.Lock())
-        with turn:
-            with self._lock:
-                known = self._matrices.get(owner)
-            fresh = (refresh(connection, known, state) if known is not None else None) or load(connection, owner, state)
-            self._keep(fresh)
-        return fresh.as_of(state)
+        wanted = state
 
-    def forget(self, owner: int | None = None) -> None:
-        """Drop cached matrices: of one owner, or all."""
-        with self._lock:
-            if owner is None:
-                self._matrices.clear()
-                self._rows_read.clear()
-            else:
-                self._matrices.pop(owner, None)
-                self._rows_read.pop(owner, None)
+        def renewed(known: OwnerMatrix | None) -> OwnerMatrix:
+            fresh = None if known is None else refresh(connection, known, wanted)
+            return load(connection, owner, wanted) if fresh is None else fresh
+
+        return self._matrices.renew(owner, renewed).as_of(state)
+
+    def save_codes(self, database: Database, owner: int) -> bool:
+        """Store an owner's bit codes if they are cached and mostly unsaved; tell whether that was so.
+
+        Without that the next process encodes the owner's vectors again.
+        """
+        table = self._codes.get(owner)
+        if table is None or not table.is_worth_saving or database.read_only:
+            return False
+        database.write(lambda connection: accelerator.save(connection, table), durable=False)
+        self._codes.renew(owner, lambda known: replace(known or table, saved=len(table.slots)))
+        return True
+
+    def forget(self, owner: int) -> None:
+        """Drop what is cached of an owner."""
+        self._matrices.forget(owner)
+        self._codes.forget(owner)
+        self._rows_read.pop(owner, None)
 
     # -- inside ---------------------------------------------------------------
 
@@ -184,14 +193,17 @@ class VectorIndex:
     ) -> list[Neighbour]:
         if permitted is not None and not permitted.negated and self._reads_rows(owner, state, len(permitted.slots)):
             slots, rows = read_some_vectors(connection, permitted.slots, state.dimension)
-            return _neighbours(slots, unit_rows(rows) @ unit, k)
+            return neighbours(slots, unit_rows(rows) @ unit, k)
+        codes = self._coded(connection, owner, state)
+        if codes is not None:
+            return _measured(connection, codes, unit, k, permitted)
         if self._is_too_large(state):
             return self._scanned(connection, owner, state, unit, k, permitted)
         matrix = self.matrix(connection, owner, state)
         if permitted is not None and not permitted.negated and len(permitted.slots) * GATHER_SHARE < len(matrix.slots):
             rows_at = matrix.rows_of(permitted.slots)
-            return _neighbours(matrix.slots[rows_at], matrix.units[rows_at] @ unit, k)
-        return _neighbours(*_masked(matrix.slots, matrix.units @ unit, matrix.alive, permitted), k)
+            return neighbours(matrix.slots[rows_at], matrix.units[rows_at] @ unit, k)
+        return neighbours(*masked(matrix.slots, matrix.units @ unit, matrix.alive, permitted), k)
 
     def _scanned(
         self,
@@ -205,7 +217,7 @@ class VectorIndex:
         """Search an owner that does not fit the cache, block by block."""
         found: list[Neighbour] = []
         for slots, scores in self._scan(connection, owner, state, unit):
-            found += _neighbours(*_masked(slots, scores, None, permitted), k)
+            found += neighbours(*masked(slots, scores, None, permitted), k)
             found.sort(key=lambda one: (-one.similarity, one.slot))
             del found[k:]
         return found
@@ -213,34 +225,63 @@ class VectorIndex:
     def _scan(
         self, connection: apsw.Connection, owner: int, state: VectorState, unit: "NDArray[np.float32]"
     ) -> "Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]":
-        """Yield slots and scores of all an owner's vectors, from the cache or in blocks from the file."""
+        """Yield slots and cosines of all an owner's vectors, from the cache or in blocks from the file."""
         if self._is_too_large(state):
             for slots, rows in read_vectors(connection, *slot_range(owner), state.dimension):
                 yield slots, unit_rows(rows) @ unit
             return
         matrix = self.matrix(connection, owner, state)
-        yield _masked(matrix.slots, matrix.units @ unit, matrix.alive, None)
+        yield masked(matrix.slots, matrix.units @ unit, matrix.alive, None)
+
+    def _coded(self, connection: apsw.Connection, owner: int, state: VectorState) -> CodeTable | None:
+        """Return the owner's bit codes, if it needs them and they find enough."""
+        if not self._is_too_large(state):
+            return None
+
+        def renewed(known: CodeTable | None) -> CodeTable:
+            if known is None:
+                fresh = accelerator.load(connection, owner, state)
+            else:
+                fresh = accelerator.refresh(connection, known, state)
+            return accelerator.build(connection, owner, state) if fresh is None else fresh
+
+        table = self._codes.renew(owner, renewed)
+        return table if table.calibration.candidates else None
 
     def _is_too_large(self, state: VectorState) -> bool:
         return 4 * state.count * state.dimension > self.cache_bytes
 
     def _reads_rows(self, owner: int, state: VectorState, wanted: int) -> bool:
-        """Decide between reading the permitted rows and loading, or using, the matrix."""
-        with self._lock:
-            if owner in self._matrices:
-                return False
-            read = self._rows_read.get(owner, 0) + wanted
-            self._rows_read[owner] = read
-        return self._is_too_large(state) or read * PATIENCE <= state.count
+        """Decide between reading the permitted rows and loading, or using, something larger."""
+        if self._is_too_large(state):
+            return wanted <= FEW
+        if owner in self._matrices:
+            return False
+        read = self._rows_read.get(owner, 0) + wanted
+        self._rows_read[owner] = read
+        return read * PATIENCE <= state.count
 
-    def _keep(self, matrix: OwnerMatrix) -> None:
-        with self._lock:
-            self._matrices[matrix.owner] = matrix
-            self._matrices.move_to_end(matrix.owner)
-            held = sum(one.nbytes for one in self._matrices.values())
-            while held > self.cache_bytes and self._matrices:
-                _, dropped = self._matrices.popitem(last=False)
-                held -= dropped.nbytes
+
+def _measured(
+    connection: apsw.Connection, codes: CodeTable, unit: "NDArray[np.float32]", k: int, permitted: SlotSet | None
+) -> list[Neighbour]:
+    """Return the best of the candidates that the codes name among what is permitted."""
+    distances = codes.distances(unit)
+    if permitted is not None:
+        distances[contained(codes.slots, permitted.slots) == permitted.negated] = NEVER
+    slots, rows = read_some_vectors(connection, codes.nearest(distances, k), codes.state.dimension)
+    return neighbours(slots, unit_rows(rows) @ unit, k)
+
+
+def _estimated(
+    connection: apsw.Connection, codes: CodeTable, unit: "NDArray[np.float32]"
+) -> "Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]":
+    """Yield slots and estimated cosines, then those of the candidates as measured."""
+    distances = codes.distances(unit)
+    alive = distances != NEVER
+    yield codes.slots[alive], codes.estimates(distances[alive])
+    slots, rows = read_some_vectors(connection, codes.nearest(distances, NEIGHBOURS), codes.state.dimension)
+    yield slots, unit_rows(rows) @ unit
 
 
 def _unit(query: "Sequence[float] | NDArray[np.float32]") -> "NDArray[np.float32]":
@@ -258,48 +299,3 @@ def _comparable(connection: apsw.Connection, owner: int, unit: "NDArray[np.float
     if state.dimension != len(unit):
         raise EmbeddingDimensionError(state.dimension, len(unit))
     return state if state.count else None
-
-
-def _masked(
-    slots: "NDArray[np.int64]",
-    scores: "NDArray[np.float32]",
-    alive: "NDArray[np.bool_] | None",
-    permitted: SlotSet | None,
-) -> "tuple[NDArray[np.int64], NDArray[np.float32]]":
-    """Return the slots and scores of what exists and is permitted."""
-    if permitted is not None:
-        keep = contained(slots, permitted.slots) != permitted.negated
-        if alive is not None:
-            keep &= alive
-    elif alive is None:
-        return slots, scores
-    else:
-        keep = alive
-    return slots[keep], scores[keep]
-
-
-def _neighbours(slots: "NDArray[np.int64]", scores: "NDArray[np.float32]", k: int) -> list[Neighbour]:
-    return [Neighbour(int(slots[at]), max(-1.0, min(1.0, float(scores[at])))) for at in best(scores, slots, k)]
-
-
-def _nearest_in_sql(
-    connection: apsw.Connection, owner: int, unit: "NDArray[np.float32]", k: int, permitted: SlotSet | None
-) -> list[Neighbour]:
-    if permitted is not None and not len(permitted.slots):
-        if not permitted.negated:
-            return []
-        permitted = None
-    first, last = slot_range(owner)
-    score = "coalesce(1.0 - vec_distance_cosine(data, ?1), 0.0)"
-    bound: tuple[object, ...] = (first, last)
-    where = "slot BETWEEN ?3 AND ?4"
-    if permitted is not None and permitted.negated:
-        where += " AND slot NOT IN (SELECT value FROM carray(?5))"
-        bound = (first, last, apsw.carray(permitted.slots))
-    elif permitted is not None:
-        where, bound = "slot IN (SELECT value FROM carray(?3))", (apsw.carray(permitted.slots),)
-    rows = connection.execute(
-        f"SELECT slot, {score} AS score FROM vector WHERE {where} ORDER BY score DESC, slot LIMIT ?2",  # noqa: S608
-        (unit.tobytes(), k, *bound),
-    )
-    return [Neighbour(slot, max(-1.0, min(1.0, score))) for slot, score in rows]

@@ -55,6 +55,14 @@ RECORDS = Component(
         CREATE TABLE vector_change(
             owner INTEGER NOT NULL, number INTEGER NOT NULL, slot INTEGER NOT NULL, PRIMARY KEY(owner, number)
         ) STRICT, WITHOUT ROWID;
+        CREATE TABLE vector_code_header(
+            owner INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, changes INTEGER NOT NULL, tail INTEGER NOT NULL,
+            count INTEGER NOT NULL, settings TEXT NOT NULL, encoder BLOB NOT NULL
+        ) STRICT;
+        CREATE TABLE vector_code(
+            id INTEGER PRIMARY KEY, owner INTEGER NOT NULL, first INTEGER NOT NULL, slots BLOB NOT NULL,
+            codes BLOB NOT NULL, UNIQUE(owner, first)
+        ) STRICT;
         CREATE TABLE metadata_key(
             id INTEGER PRIMARY KEY AUTOINCREMENT, owner INTEGER NOT NULL, path TEXT NOT NULL, UNIQUE(owner, path)
         ) STRICT;

@@ -16,6 +16,7 @@ import apsw
 
 from libctx_core.errors import EmbeddingDimensionError, EmbeddingProfileError, InvalidInputError
 from libctx_core.store.records import bound_slots, slot_range
+from libctx_core.store.vector_codes import blank_codes, drop_codes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 UNNAMED_PROFILE = ""
 """Profile of vectors whose maker is unknown; it is compared with no other profile."""
 
-MAX_DIMENSION = 65_536
+MAX_DIMENSION = 32_768
 
 MAX_LOGGED_CHANGES = 4_096
 """Changed slots the log holds per owner; beyond that every cache starts over."""
@@ -171,14 +172,15 @@ def put_vectors(connection: apsw.Connection, owner: int, rows: Sequence[tuple[in
     for _, data in rows:
         if len(data) != 4 * state.dimension:
             raise EmbeddingDimensionError(state.dimension, len(data) // 4)
-    behind = [(slot,) for slot, _ in rows if slot < state.tail]
-    replaced = len(present_vectors(connection, [slot for (slot,) in behind])) if behind else 0
+    behind = [slot for slot, _ in rows if slot < state.tail]
+    replaced = len(present_vectors(connection, behind))
     connection.executemany("INSERT OR REPLACE INTO vector(slot, data) VALUES(?, ?)", rows)
     connection.execute(
         "UPDATE vector_profile SET count = count + ?, tail = max(tail, ?) WHERE owner = ?",
         (len(rows) - replaced, rows[-1][0] + 1, owner),
     )
-    _log_changes(connection, owner, [slot for (slot,) in behind])
+    blank_codes(connection, owner, behind)
+    _log_changes(connection, owner, behind)
 
 
 def remove_vectors(connection: apsw.Connection, owner: int, slots: Iterable[int]) -> None:
@@ -187,6 +189,7 @@ def remove_vectors(connection: apsw.Connection, owner: int, slots: Iterable[int]
     if not gone:
         return
     connection.executemany("DELETE FROM vector WHERE slot = ?", [(slot,) for slot in gone])
+    blank_codes(connection, owner, gone)
     connection.execute("UPDATE vector_profile SET count = count - ? WHERE owner = ?", (len(gone), owner))
     _log_changes(connection, owner, gone)
 
@@ -196,6 +199,7 @@ def clear_vectors(connection: apsw.Connection, owner: int) -> None:
     connection.execute("DELETE FROM vector WHERE slot BETWEEN ? AND ?", slot_range(owner))
     connection.execute("DELETE FROM vector_change WHERE owner = ?", (owner,))
     connection.execute("DELETE FROM vector_profile WHERE owner = ?", (owner,))
+    drop_codes(connection, owner)
 
 
 def _log_changes(connection: apsw.Connection, owner: int, slots: Sequence[int]) -> None:

@@ -1,0 +1,101 @@
+"""How many candidates bit codes must name so that the true neighbours are among them: measured, not assumed."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+QUESTIONS = 48
+"""Stored vectors that serve as sample questions."""
+
+NEIGHBOURS = 10
+
+TARGET_RECALL = 0.98
+"""Share of the true ten neighbours that must be among the candidates on average."""
+
+LADDER = (320, 640, 1_280, 2_560, 5_120, 10_240, 20_480)
+"""Numbers of candidates that are tried, cheapest first."""
+
+_TWIN = 1.0 - 1e-6
+"""Cosine from which a vector counts as the question itself, which any code finds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What a sample said about an owner's codes.
+
+    Attributes:
+        candidates: Candidates for ten neighbours; 0 if no number reached the target.
+        recall: Share of the true neighbours among them.
+        slope: Change of the cosine per differing bit, by least squares.
+        intercept: Cosine expected where no bit differs.
+    """
+
+    candidates: int
+    recall: float
+    slope: float
+    intercept: float
+
+    def candidates_for(self, k: int) -> int:
+        """Return how many candidates `k` neighbours need."""
+        return self.candidates * max(1, -(-k // NEIGHBOURS))
+
+
+class Sample:
+    """Sample questions and their true neighbours, collected while the vectors pass by.
+
+    Args:
+        units: Unit vectors to choose questions from, shape ``(n, dimension)``.
+    """
+
+    def __init__(self, units: "NDArray[np.float32]") -> None:
+        import numpy as np
+
+        at = np.linspace(0, len(units) - 1, min(QUESTIONS, len(units))).astype(np.int64)
+        self.questions = units[at]
+        self._scores = np.full((len(at), NEIGHBOURS), -np.inf, np.float32)
+        self._rows = np.full((len(at), NEIGHBOURS), -1, np.int64)
+        self._seen: NDArray[np.float32] = np.empty((len(at), 0), np.float32)
+
+    def measure(self, units: "NDArray[np.float32]", start: int) -> None:
+        """Take in the vectors of rows `start` and following."""
+        import numpy as np
+
+        scores = self.questions @ units.T
+        if start == 0:
+            self._seen = scores.copy()
+        scores[scores > _TWIN] = -np.inf
+        joined = np.concatenate([self._scores, scores], axis=1)
+        rows = np.concatenate([self._rows, np.broadcast_to(np.arange(start, start + len(units)), scores.shape)], axis=1)
+        top = np.argpartition(joined, joined.shape[1] - NEIGHBOURS, axis=1)[:, -NEIGHBOURS:]
+        self._scores = np.take_along_axis(joined, top, axis=1)
+        self._rows = np.take_along_axis(rows, top, axis=1)
+
+    def calibrate(self, distances: "Iterable[NDArray[np.uint16]]") -> Calibration:
+        """Return what the codes' distances to each question, in turn, say about the codes."""
+        import numpy as np
+
+        shares = np.zeros(len(LADDER))
+        pairs: list[NDArray[np.float64]] = []
+        for question, found in enumerate(distances):
+            true = self._rows[question][np.isfinite(self._scores[question])]
+            ordered = np.sort(found)
+            reach = ordered[np.minimum(LADDER, len(found) - 1)]
+            hit = found[true][:, None] <= reach[None, :]
+            shares += hit.mean(axis=0) if len(true) else 1.0
+            seen = self._seen[question]
+            pairs.append(np.stack([found[: len(seen)].astype(np.float64), seen.astype(np.float64)]))
+        shares /= max(1, len(self.questions))
+        line = np.concatenate(pairs, axis=1)
+        slope, intercept = np.polyfit(line[0], line[1], 1) if np.ptp(line[0]) > 0.0 else (0.0, float(line[1].mean()))
+        reached = np.flatnonzero(shares >= TARGET_RECALL)
+        chosen = int(reached[0]) if len(reached) else len(LADDER) - 1
+        return Calibration(
+            candidates=LADDER[chosen] if len(reached) else 0,
+            recall=float(shares[chosen]),
+            slope=float(slope),
+            intercept=float(intercept),
+        )
