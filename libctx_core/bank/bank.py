@@ -28,7 +28,7 @@ from libctx_core.bank.settings import TruncationMethod, TruncationSettings
 from libctx_core.bank.state import BankState
 from libctx_core.bank.todo import TodoList, apply_update
 from libctx_core.bank.window import ContextWindow
-from libctx_core.sources.portal import Portal
+from libctx_core.concurrency import Portal
 from libctx_core.store.payloads import PayloadStore
 from libctx_core.tokens import TokenCounter
 

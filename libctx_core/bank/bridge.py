@@ -8,8 +8,7 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar, cast
 
 import anyio.from_thread
 
-from libctx_core.concurrency import run_sync
-from libctx_core.sources.portal import Portal
+from libctx_core.concurrency import Portal, run_sync
 
 S = TypeVar("S")
 P = ParamSpec("P")

@@ -15,7 +15,7 @@ from libctx_core.bank.planes import MemoryPlane, StoredPlane
 from libctx_core.bank.remote import RemoteMemory
 from libctx_core.bank.remote_plane import RemotePlane
 from libctx_core.bank.window import ContextWindow
-from libctx_core.sources.portal import Portal
+from libctx_core.concurrency import Portal
 from libctx_core.store.payloads import PayloadStore
 
 Retrieval: TypeAlias = Callable[[str], Maybe[Any]]
