@@ -17,7 +17,13 @@ T = TypeVar("T")
 MAX_HOPS: Final = 32
 """Worker threads that may serve async twins at the same time, per event loop."""
 
-_limiter: anyio.lowlevel.RunVar[anyio.CapacityLimiter] = anyio.lowlevel.RunVar("libctx_hops")
+
+@cache
+def _limiters() -> "anyio.lowlevel.RunVar[anyio.CapacityLimiter]":
+    """Return where each event loop keeps its limiter; anyio loads with the first hop."""
+    import anyio.lowlevel
+
+    return anyio.lowlevel.RunVar("libctx_hops")
 
 
 async def run_sync(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -27,11 +33,14 @@ async def run_sync(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwarg
     while the operation runs waits for its end, so that nothing is half abandoned and what
     comes next sees what was stored.
     """
+    import anyio
+    import anyio.to_thread
+
     try:
-        limiter = _limiter.get()
+        limiter = _limiters().get()
     except LookupError:
         limiter = anyio.CapacityLimiter(MAX_HOPS)
-        _limiter.set(limiter)
+        _limiters().set(limiter)
     started, finished = threading.Event(), threading.Event()
 
     def work() -> T:

@@ -3,9 +3,7 @@
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, Unpack
-
-import pydantic
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 from libctx_core.concurrency import run_sync
 from libctx_core.errors import LibctxError
@@ -15,8 +13,11 @@ from libctx_core.governor.governor import ContextGovernor
 from libctx_core.governor.rendering import Message
 from libctx_core.models import Content, ContextEvent
 
+if TYPE_CHECKING:
+    import pydantic
+
 T = TypeVar("T")
-Output = TypeVar("Output", bound=pydantic.BaseModel)
+Output = TypeVar("Output", bound="pydantic.BaseModel")
 
 Model = Callable[[Sequence[Message]], str]
 """Takes the messages of one request and returns the reply."""
@@ -122,6 +123,8 @@ class GovernedTextAgent:
 
 
 def _read(reply: AgentReply[str], output: type[Output]) -> AgentReply[Output]:
+    import pydantic
+
     try:
         value = output.model_validate(_json(reply.value))
     except pydantic.ValidationError as error:
