@@ -4,8 +4,9 @@ import os
 import threading
 import weakref
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import TypeAlias
 
+import anyio._backends._asyncio  # noqa: F401 - 0.1 s that the first hop would spend on the event loop
 import apsw
 
 from libctx_core import LibraryOfContext, LibraryView
@@ -98,10 +99,6 @@ class LibraryLease:
                 (VECTOR_COLLECTION, self.library.namespace),
             )
             return [name for (name,) in rows]
-
-    def __deepcopy__(self, _memo: dict[int, Any]) -> Self:
-        # a copied store goes on using the same open file
-        return self
 
 
 def lease(library: PathOrLibrary) -> LibraryLease:

@@ -7,6 +7,7 @@ key of the user's is ever overwritten; what else a node carries is kept as JSON.
 import json
 from typing import Any, Final
 
+import numpy as np
 from llama_index.core.schema import (
     BaseNode,
     Document,
@@ -19,7 +20,8 @@ from llama_index.core.schema import (
 )
 from pydantic_core import PydanticSerializationError, to_json
 
-from libctx_core.errors import InvalidInputError
+from libctx_core.errors import InvalidIdentifierError, InvalidInputError
+from libctx_core.models import check_identifier
 from libctx_core.search.collection_items import CollectionItem
 
 _CLASSES: Final[dict[str, type[BaseNode]]] = {
@@ -43,8 +45,10 @@ def document_of(node: BaseNode) -> str | None:
     source = node.ref_doc_id
     if source is not None:
         return source
-    named = node.metadata.get("ref_doc_id")
-    return named if isinstance(named, str) else None
+    try:
+        return check_identifier("ref_doc_id", node.metadata.get("ref_doc_id"))
+    except InvalidIdentifierError:
+        return None  # the user's key names something else
 
 
 def to_item(node: BaseNode) -> CollectionItem:
@@ -65,7 +69,8 @@ def to_item(node: BaseNode) -> CollectionItem:
     return CollectionItem(
         key=node.node_id,
         text=text,
-        vector=node.get_embedding(),
+        # one conversion per node, so that none of them holds up other threads for long
+        vector=np.asarray(node.get_embedding(), np.float32),
         metadata=metadata,
         ref=document_of(node),
         payload=payload,

@@ -135,21 +135,19 @@ def _prefetch(k: int, options: Mapping[str, Any]) -> int | None:
 def _by_learner(
     collection: VectorCollection, query: VectorStoreQuery, _options: Mapping[str, Any]
 ) -> VectorStoreQueryResult:
-    items = [item for item in collection.get(**_restrictions(query), with_vectors=True) if item.vector is not None]
-    if not items:
+    items = collection.get(**_restrictions(query), with_vectors=True)
+    vectors = [[float(number) for number in item.vector] for item in items if item.vector is not None]
+    if not vectors:
         return _result([])
     similarities, places = get_top_k_embeddings_learner(
         _vector(query),
-        [list(item.vector or ()) for item in items],
+        vectors,
         similarity_top_k=query.similarity_top_k,
         query_mode=query.mode,
     )
-    return _result(
-        [
-            CollectionHit(item=items[place], score=float(score))
-            for score, place in zip(similarities, places, strict=True)
-        ]
-    )
+    with_vectors = [item for item in items if item.vector is not None]
+    pairs = zip(similarities, places, strict=True)
+    return _result([CollectionHit(item=with_vectors[place], score=float(score)) for score, place in pairs])
 
 
 def _vector(query: VectorStoreQuery) -> list[float]:

@@ -133,6 +133,22 @@ class LibraryVectorStore(BasePydanticVectorStore):
             scope=scope,
         )
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the arguments that open the store again elsewhere.
+
+        Raises:
+            TypeError: The store is in memory, or held under a scope.
+        """
+        if self.path == MEMORY:
+            raise TypeError("a store in memory cannot be pickled; give it a file")
+        if self._scope is not None:
+            raise TypeError("a store held under a scope cannot be pickled; scopes are handed over, not copied")
+        return {"__dict__": dict(self.__dict__), "__pydantic_private__": None}
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        # a copy goes on using the same open file
+        return self.model_copy()
+
     @property
     def client(self) -> VectorCollection:
         """The core's collection of nodes."""
