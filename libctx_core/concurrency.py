@@ -1,15 +1,13 @@
 """Between the colours: one thread hop into the synchronous core, one portal out of it."""
 
 import threading
-from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
-from functools import partial
-from typing import Final, ParamSpec, TypeVar
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
-import anyio
-import anyio.lowlevel
-import anyio.to_thread
-from anyio.from_thread import BlockingPortal, start_blocking_portal
+if TYPE_CHECKING:
+    import anyio
+    import anyio.lowlevel
 
 P = ParamSpec("P")
 T = TypeVar("T")
