@@ -1,13 +1,15 @@
 """Between the colours: one thread hop into the synchronous core, one portal out of it."""
 
 import threading
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from functools import cache, partial
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     import anyio
     import anyio.lowlevel
+    from anyio.from_thread import BlockingPortal
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -68,10 +70,12 @@ class Portal:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._stack = ExitStack()
-        self._portal: BlockingPortal | None = None
+        self._portal: "BlockingPortal | None" = None
 
     def call(self, function: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Await `function(*args)` on the portal's loop and return its result."""
+        from anyio.from_thread import start_blocking_portal
+
         with self._lock:
             if self._portal is None:
                 self._portal = self._stack.enter_context(start_blocking_portal())
