@@ -1,21 +1,23 @@
 """`LibraryChatMessageHistory`: a thread of the library as LangChain's message history."""
 
+import inspect
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from types import FrameType
 from typing import Any, Self
 
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables.config import var_child_runnable_config
 
-from langchain_libctx.messages import event_fields, message_from_event, to_langchain
+from langchain_libctx.messages import event_fields, message_from_event, to_langchain, usable_id
 from langchain_libctx.opening import LibrarySource, open_library
 from langchain_libctx.sessions import Governors, SessionId
 from libctx_core.access.metadata import ResourceMetadata
 from libctx_core.access.scope import Scope
 from libctx_core.concurrency import run_sync
-from libctx_core.errors import EventConflictError, StoreError, ThreadNotFoundError
+from libctx_core.errors import EventConflictError, EventNotFoundError, StoreError, ThreadNotFoundError
 from libctx_core.governor import ContextGovernor
 from libctx_core.library import LibraryView
 
@@ -28,9 +30,8 @@ class LibraryChatMessageHistory(BaseChatMessageHistory):
     Adding is one transaction and never adds a message twice: a message whose id is
     stored already changes nothing, or amends the stored one if it says something else.
     Reading returns the whole log, or, with a `token_budget`, the bounded view a governor
-    would send. Inside `RunnableWithMessageHistory` the view stays the same between the
-    beginning and the end of a call; create the object in the factory, once per call, as
-    that class expects (`factory` returns one).
+    would send. `RunnableWithMessageHistory` gets the right messages to store whoever else
+    writes meanwhile and however the view moves; `factory` returns a function for it.
 
     Args:
         library: An open library or view, or a path that this object then owns.
@@ -70,7 +71,6 @@ class LibraryChatMessageHistory(BaseChatMessageHistory):
         self._bounded = token_budget is not None
         self._reserve = reserve_tokens
         self._unsaved: list[tuple[ContextGovernor, list[dict[str, Any]]]] = []
-        self._views: dict[int, list[BaseMessage]] = {}
         self._lock = threading.Lock()
 
     @classmethod
@@ -101,21 +101,11 @@ class LibraryChatMessageHistory(BaseChatMessageHistory):
         Raises:
             StoreError: Messages that an earlier call could not store still cannot be stored.
         """
-        return self._messages(threading.get_ident())
-
-    def _messages(self, caller: int) -> list[BaseMessage]:
-        if not self._inside_runnable():
-            return self._read(self.governor)
-        with self._lock:
-            kept = self._views.get(caller)
-        if kept is None:
-            kept = self._read(self.governor)
-            with self._lock:
-                self._views[caller] = kept
-        return list(kept)
+        stripped = _stripped_by(inspect.currentframe())
+        return self._read(self.governor) if stripped is None else self._stored_part(self.governor, stripped)
 
     def _inside_runnable(self) -> bool:
-        """Tell whether `RunnableWithMessageHistory` is asking, which reads twice and must see the same."""
+        """Tell whether `RunnableWithMessageHistory` is at work, whose listeners swallow errors."""
         config = var_child_runnable_config.get()
         return config is not None and config.get("configurable", {}).get("message_history") is self
 
@@ -127,7 +117,18 @@ class LibraryChatMessageHistory(BaseChatMessageHistory):
 
     async def aget_messages(self) -> list[BaseMessage]:
         """See `messages`; one thread hop."""
-        return await run_sync(self._messages, threading.get_ident())
+        stripped = _stripped_by(inspect.currentframe())
+        if stripped is None:
+            return await run_sync(self._read, self.governor)
+        return await run_sync(self._stored_part, self.governor, stripped)
+
+    def _stored_part(self, governor: ContextGovernor, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+        """Return the leading messages of a finished call that came from here, not from its input."""
+        for place in range(len(messages), 0, -1):
+            name = usable_id(messages[place - 1].id)
+            if name is not None and _is_stored(governor, name):
+                return list(messages[:place])
+        return []
 
     # -- writing --------------------------------------------------------------
 
@@ -140,11 +141,6 @@ class LibraryChatMessageHistory(BaseChatMessageHistory):
                 or write, which raises if that fails again.
             InvalidInputError: One of them cannot be stored at all.
         """
-        self._add(messages, threading.get_ident())
-
-    def _add(self, messages: Sequence[BaseMessage], caller: int) -> None:
-        with self._lock:
-            self._views.pop(caller, None)
         governor = self.governor
         fields = [event_fields(message) for message in messages]
         self._retry_unsaved()
@@ -170,7 +166,7 @@ class LibraryChatMessageHistory(BaseChatMessageHistory):
 
     async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
         """See `add_messages`; one thread hop."""
-        await run_sync(self._add, messages, threading.get_ident())
+        await run_sync(self.add_messages, messages)
 
     def add_message(self, message: BaseMessage) -> None:
         """Store one message."""
@@ -179,7 +175,6 @@ class LibraryChatMessageHistory(BaseChatMessageHistory):
     def clear(self) -> None:
         """Delete the thread and everything derived from it; nothing of it is found afterwards."""
         with self._lock:
-            self._views.clear()
             self._unsaved.clear()
         try:
             self.governor.delete()
@@ -204,6 +199,28 @@ class LibraryChatMessageHistory(BaseChatMessageHistory):
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         # a copy of a chain shares its history; the file cannot be copied by copying the object
         return self
+
+
+def _stripped_by(frame: FrameType | None) -> Sequence[BaseMessage] | None:
+    """Return the messages of a finished call, if `RunnableWithMessageHistory` is about to strip its history.
+
+    That class reads the history a second time after the model answered, only to count how
+    many messages to cut from the front. By then the history may have grown or paged, and
+    the count would cut the user's turn off; so it gets exactly what this call began with.
+    """
+    asking = None if frame is None else frame.f_back
+    if asking is None or asking.f_code.co_name not in ("_exit_history", "_aexit_history"):
+        return None
+    messages = asking.f_locals.get("input_messages")
+    return messages if isinstance(messages, list) else None
+
+
+def _is_stored(governor: ContextGovernor, event_id: str) -> bool:
+    try:
+        governor.open_event(event_id)
+    except EventNotFoundError:
+        return False
+    return True
 
 
 def store_messages(governor: ContextGovernor, fields: Sequence[dict[str, Any]]) -> None:
