@@ -1,6 +1,5 @@
 """Removing words for good: what is removed, and what cannot be reached from here."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import apsw
@@ -40,7 +39,7 @@ class RedactionReceipt:
 
 
 def redact_event(runtime: Runtime, owner: OwnerRow, event: ContextEvent, *, cascade: bool) -> RedactionReceipt:
-    """Remove an event's words from every table, overwriting the pages that held them."""
+    """Remove an event's words from every table; SQLite overwrites the bytes that held them."""
     removed = ["event", "revisions", "token counts", "outbox"]
 
     def work(connection: apsw.Connection) -> None:
@@ -53,7 +52,7 @@ def redact_event(runtime: Runtime, owner: OwnerRow, event: ContextEvent, *, casc
             removed.extend(["record", "index", "vector"])
         log.redact(connection, owner.id, current)
 
-    _securely(runtime, work)
+    runtime.database.write(work)
     runtime.states.forget(owner.id)
     derived, cascaded = _derived(runtime, owner, event, cascade=cascade)
     return RedactionReceipt(
@@ -73,18 +72,9 @@ def delete_thread(runtime: Runtime, owner: OwnerRow) -> None:
         connection.execute("DELETE FROM event WHERE thread = ?", (owner.id,))
         connection.execute("DELETE FROM owner WHERE id = ?", (owner.id,))
 
-    _securely(runtime, work)
+    runtime.database.write(work)
     runtime.states.forget(owner.id)
     runtime.database.truncate_wal()
-
-
-def _securely(runtime: Runtime, work: Callable[[apsw.Connection], None]) -> None:
-    """Run a deletion whose freed bytes are overwritten with zeros."""
-    runtime.database.exclusive(lambda connection: connection.pragma("secure_delete", 1))
-    try:
-        runtime.database.write(work)
-    finally:
-        runtime.database.exclusive(lambda connection: connection.pragma("secure_delete", 0))
 
 
 def _derived(runtime: Runtime, owner: OwnerRow, event: ContextEvent, *, cascade: bool) -> tuple[tuple[str, ...], bool]:

@@ -33,6 +33,9 @@ _POLL = 0.0005
 """Mean seconds between two looks at a busy lock. SQLite's own back-off grows to 100 ms
 and starves whoever waits longest; a constant one lets each process have its turn."""
 
+CHECKPOINT_PATIENCE = 1.0
+"""Seconds a checkpoint waits for readers before it leaves the rest to the next one."""
+
 _PAGE_CACHE_KIB = 16 * 1024
 
 
@@ -53,7 +56,7 @@ def prepare_file(path: Path, *, must_exist: bool) -> None:
             path.parent.mkdir(mode=0o700, parents=True)
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
     except FileExistsError:
-        _tighten(path)
+        return
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise StoreFullError(str(path), "the disk is full") from error
@@ -62,12 +65,18 @@ def prepare_file(path: Path, *, must_exist: bool) -> None:
         os.close(descriptor)
 
 
-def _tighten(path: Path) -> None:
+def tighten(path: Path) -> None:
+    """Take an existing library, its log and its shared memory away from everybody but their owner."""
     if sys.platform == "win32":
         return
-    state = path.stat()
-    if state.st_uid == os.geteuid() and stat.S_IMODE(state.st_mode) & 0o077 and os.access(path, os.W_OK):
-        path.chmod(0o600)
+    for suffix in ("", "-wal", "-shm"):
+        file = path.with_name(path.name + suffix)
+        try:
+            state = file.stat()
+        except FileNotFoundError:
+            continue
+        if state.st_uid == os.geteuid() and stat.S_IMODE(state.st_mode) & 0o077:
+            file.chmod(0o600)
 
 
 def vector_extension() -> str | None:
@@ -113,6 +122,16 @@ def _poll_busy(deadline_after: float) -> Callable[[int], bool]:
     return handler
 
 
+@contextmanager
+def patience(connection: apsw.Connection, seconds: float) -> Iterator[None]:
+    """Let a connection wait for locks only so long, for some statements."""
+    connection.set_busy_handler(_poll_busy(seconds))
+    try:
+        yield
+    finally:
+        connection.set_busy_handler(_poll_busy(BUSY_TIMEOUT))
+
+
 def connect(path: str, *, writable: bool, busy_timeout: float = BUSY_TIMEOUT) -> apsw.Connection:
     """Open one connection with the library's settings.
 
@@ -129,6 +148,8 @@ def connect(path: str, *, writable: bool, busy_timeout: float = BUSY_TIMEOUT) ->
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     connection.execute(f"PRAGMA cache_size=-{_PAGE_CACHE_KIB}; PRAGMA temp_store=MEMORY; PRAGMA foreign_keys=ON")
+    # always, not only while deleting: rows that move to another page leave copies behind otherwise
+    connection.execute("PRAGMA secure_delete=ON")
     if not writable:
         connection.execute("PRAGMA query_only=ON")
     load_vector_extension(connection)
