@@ -104,9 +104,10 @@ class Builder:
         fixed = self.counter.count_messages([]) + self.counter.count_tools(question.tools or [])
         system = self._system(question.system_prompt)
         room = self.budgets.total - fixed - question.reserve - (system.tokens if system else 0)
-        turn = fit_turn(self._opened(grouped.units[before:]), room, self.overflow, self.counter)
+        window, running = grouped.units[:before], grouped.units[before:]
+        turn = fit_turn(self._opened(running), room, self.overflow, self.counter)
         layout = lay_out(
-            budgets=self.budgets, fixed=fixed, system=system, protected=protected, window=grouped.units[:before], turn=turn,
+            budgets=self.budgets, fixed=fixed, system=system, protected=protected, window=window, turn=turn,
             tokens=tokens, counter=self.counter, reserve=question.reserve,
         )  # fmt: skip
         focus = question.focus if question.focus is not None else _words_of(tail.turn)

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from libctx_core.concurrency import run_sync
 from libctx_core.governor.envelope import GovernedPrompt
@@ -11,6 +11,9 @@ from libctx_core.governor.recollection import Recollection
 from libctx_core.governor.redaction import RedactionReceipt
 from libctx_core.governor.status import ThreadStatus
 from libctx_core.models import Content, ContextEvent, Hit
+
+if TYPE_CHECKING:
+    from libctx_core.memory.views import Remembered
 
 
 class ContextGovernor(Lifecycle, Recollection):
@@ -94,6 +97,10 @@ class ContextGovernor(Lifecycle, Recollection):
     async def aredact(self, event_id: str, *, cascade: bool = False) -> RedactionReceipt:
         """Do what `redact` does."""
         return await run_sync(partial(self.redact, event_id, cascade=cascade))
+
+    async def aremember(self, event_ids: Iterable[str], **options: Any) -> "Remembered":
+        """Do what `remember` does."""
+        return await run_sync(partial(self.remember, event_ids, **options))
 
     async def aexport(self) -> AsyncIterator[dict[str, Any]]:
         """Do what `export` does."""

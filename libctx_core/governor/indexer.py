@@ -7,7 +7,7 @@ import threading
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,12 +54,20 @@ class Indexer:
         database: The library file.
         index: Write door of search.
         embedder: Makes vectors; None indexes words only.
+        chore: Further derived work, done when the outbox is empty; returns how much it did.
     """
 
-    def __init__(self, database: Database, index: "SearchIndex", embedder: Embedder | None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        index: "SearchIndex",
+        embedder: Embedder | None,
+        chore: Callable[[], int] | None = None,
+    ) -> None:
         self._database = database
         self._search = index
         self._embedder = embedder
+        self._chore = chore
         self._owner = process_owner()
         self._condition = threading.Condition()
         self._wanted = False
@@ -121,6 +129,8 @@ class Indexer:
                 while self.step() and not self._stopping:
                     with self._condition:
                         self._condition.notify_all()
+                if self._chore is not None:
+                    self._chore()
                 self.last_error = None
             except StoreClosedError:
                 return

@@ -1,8 +1,8 @@
 """Bringing back, changing and removing what a thread holds."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
@@ -10,11 +10,15 @@ from libctx_core.errors import EventNotFoundError, InvalidInputError, ThreadNotF
 from libctx_core.errors.access import Operation
 from libctx_core.governor import drafts, retrieval
 from libctx_core.governor.indexer import record_of, slot_of_event
+from libctx_core.governor.memories import remember_events
 from libctx_core.governor.redaction import RedactionReceipt, delete_thread, redact_event
 from libctx_core.governor.session import ThreadSession
 from libctx_core.governor.transfer import event_record
 from libctx_core.models import Block, Content, ContextEvent, Hit, normalise_content
 from libctx_core.store import events as log
+
+if TYPE_CHECKING:
+    from libctx_core.memory.views import Remembered
 
 _PAGE = 512
 _EVERYTHING = 2**62
@@ -147,9 +151,35 @@ class Recollection(ThreadSession):
             event = self._event(connection, owner, event_id)
         if owner is None:
             raise EventNotFoundError(event_id)
-        receipt = redact_event(self._runtime, owner, event, cascade=cascade)
+        receipt = redact_event(self._runtime, self._authority, owner, event, cascade=cascade)
         self._runtime.observe("libctx.event.redacted", {"gen_ai.conversation.id": self.key.session_id})
         return receipt
+
+    def remember(self, event_ids: Iterable[str], *, kind: str = "working_note", memory: str = "memory") -> "Remembered":
+        """Turn events into memory entries of the collection that cite them.
+
+        Args:
+            event_ids: Events of this thread.
+            kind: Kind of the entries.
+            memory: Id of the memory.
+
+        Raises:
+            EventNotFoundError: There is no such event.
+            ContextAccessDenied: The scope may not read the thread, or not write the memory.
+        """
+        with self._snapshot(Operation.READ) as (connection, owner):
+            events = [self._event(connection, owner, event_id) for event_id in event_ids]
+        remembered = remember_events(
+            self._runtime,
+            self._authority,
+            self.key.collection,
+            events,
+            session=self.key.session_id,
+            kind=kind,
+            memory=memory,
+        )
+        self._wake()
+        return remembered
 
     def export(self) -> Iterator[dict[str, Any]]:
         """Yield the thread as JSON objects, one per event, losslessly."""

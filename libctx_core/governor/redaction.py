@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import apsw
 
+from libctx_core.access.authority import Authority
+from libctx_core.governor.memories import follow_redaction
 from libctx_core.governor.runtime import Runtime
 from libctx_core.models import ContextEvent
 from libctx_core.store import events as log
@@ -38,7 +40,9 @@ class RedactionReceipt:
     out_of_reach: tuple[str, ...] = OUT_OF_REACH
 
 
-def redact_event(runtime: Runtime, owner: OwnerRow, event: ContextEvent, *, cascade: bool) -> RedactionReceipt:
+def redact_event(
+    runtime: Runtime, authority: Authority, owner: OwnerRow, event: ContextEvent, *, cascade: bool
+) -> RedactionReceipt:
     """Remove an event's words from every table; SQLite overwrites the bytes that held them."""
     removed = ["event", "revisions", "token counts", "outbox"]
 
@@ -54,12 +58,12 @@ def redact_event(runtime: Runtime, owner: OwnerRow, event: ContextEvent, *, casc
 
     runtime.database.write(work)
     runtime.states.forget(owner.id)
-    derived, cascaded = _derived(runtime, owner, event, cascade=cascade)
+    derived = follow_redaction(runtime, authority, owner.collection, event, cascade=cascade)
     return RedactionReceipt(
         event_id=event.event_id,
         removed=tuple(removed),
         derived=derived,
-        cascaded=cascaded,
+        cascaded=cascade and bool(derived),
         wal_truncated=runtime.database.truncate_wal(),
     )
 
@@ -75,13 +79,3 @@ def delete_thread(runtime: Runtime, owner: OwnerRow) -> None:
     runtime.database.write(work)
     runtime.states.forget(owner.id)
     runtime.database.truncate_wal()
-
-
-def _derived(runtime: Runtime, owner: OwnerRow, event: ContextEvent, *, cascade: bool) -> tuple[tuple[str, ...], bool]:
-    """List the memory entries that cite an event, and purge them if asked."""
-    if runtime.memories is None:
-        return (), False
-    entries = runtime.memories.citing_event(owner.collection, owner.key, event.event_id)
-    if cascade and entries:
-        runtime.memories.purge(entries)
-    return tuple(entries), cascade and bool(entries)

@@ -1,8 +1,7 @@
 """What every governor of one library shares."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from libctx_core.access.authority import Authority
 from libctx_core.governor.thread import ThreadStates
@@ -17,18 +16,6 @@ if TYPE_CHECKING:
     from libctx_core.search.searcher import Searcher
 
 
-class DerivedMemories(Protocol):
-    """What redaction asks of the memory family."""
-
-    def citing_event(self, collection: str, session_id: str, event_id: str) -> list[str]:
-        """Return the ids of entries whose sources include the event."""
-        ...
-
-    def purge(self, entry_ids: Sequence[str]) -> None:
-        """Remove entries and leave tombstones."""
-        ...
-
-
 @dataclass(slots=True)
 class Runtime:
     """The shared parts of an open library.
@@ -41,7 +28,6 @@ class Runtime:
         plugins: Loaded plugins.
         authority: Decides who may do what.
         indexer: Makes durable events searchable; None in a read-only library.
-        memories: The memory family, if the library has one.
         states: What is kept of the threads in use.
         clock: Seconds since the epoch.
     """
@@ -53,7 +39,6 @@ class Runtime:
     plugins: Plugins
     authority: Authority
     indexer: "Indexer | None" = None
-    memories: DerivedMemories | None = None
     states: ThreadStates = field(default_factory=ThreadStates)
     clock: Clock = system_clock
 

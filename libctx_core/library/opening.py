@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Literal, Self
 
@@ -12,6 +13,7 @@ from libctx_core.access.policy import UnscopedPolicy
 from libctx_core.concurrency import run_sync
 from libctx_core.errors import OptionalDependencyError
 from libctx_core.governor.indexer import Indexer
+from libctx_core.governor.memories import index_memories
 from libctx_core.governor.runtime import Runtime
 from libctx_core.library.view import LibraryView
 from libctx_core.models import check_identifier
@@ -90,7 +92,7 @@ class LibraryOfContext(LibraryView):
             index = SearchIndex(database)
             runtime = Runtime(database, index, Searcher(database, chosen), chosen, loaded, authority)
             if not read_only:
-                runtime.indexer = Indexer(database, index, chosen)
+                runtime.indexer = Indexer(database, index, chosen, chore=partial(index_memories, runtime))
         except BaseException:
             database.close()
             raise

@@ -14,6 +14,7 @@ from libctx_core.governor.budget import resolve_budgets
 from libctx_core.governor.builder import Builder, Overflow
 from libctx_core.governor.governor import ContextGovernor
 from libctx_core.governor.indexer import Done
+from libctx_core.governor.memories import open_memories
 from libctx_core.governor.reading_desk import ReadingDesk
 from libctx_core.governor.redaction import delete_thread
 from libctx_core.governor.retrieval import MIN_RELEVANCE, Reach, Reading, enrolment
@@ -29,6 +30,7 @@ from libctx_core.store.owners import THREAD, find_owner
 from libctx_core.tokens import TokenCounter
 
 if TYPE_CHECKING:
+    from libctx_core.memory.memories import Memories
     from libctx_core.search.index import SearchIndex
 
 DEFAULT_ENCODING = "o200k_base"
@@ -289,6 +291,17 @@ class LibraryView:
             return [hit for hit in hits if hit.relevance >= min_relevance]
 
         return ReadingDesk(retrieve, self._counter, token_budget)
+
+    # -- memories -------------------------------------------------------------
+
+    @property
+    def memory(self) -> "Memories":
+        """The memories of the library's own collection: remember, revise, forget, search, changes, expand."""
+        return self.memories(self.namespace)
+
+    def memories(self, collection: str) -> "Memories":
+        """Return the memories of a collection."""
+        return open_memories(self._runtime, self._authority, check_identifier("collection", collection))
 
     # -- the whole ------------------------------------------------------------
 
