@@ -6,9 +6,6 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
-import anyio
-import anyio.to_thread
-
 from libctx_core.access.rights import SELECTABLE, Rights, rights_from_sets
 from libctx_core.access.selectors import Boundary, Contained, Resource, Selector
 
@@ -92,6 +89,8 @@ async def aresolve_rights(
     A failure or a late answer omits the resource, a cancelled caller stays cancelled. A
     plain function is called in a thread, so that it cannot hold up the event loop.
     """
+    import anyio
+
     confirmed = []
     for resource, boundaries in open_questions(ambient, requested).items():
         for boundary in boundaries:
@@ -116,6 +115,8 @@ def _ask(resolver: Containment, resource: Resource, boundary: Boundary) -> bool:
 
 
 async def _aask(resolver: Containment, resource: Resource, boundary: Boundary) -> bool:
+    import anyio.to_thread
+
     ask = _question(resolver)
     try:
         answer = (

@@ -6,8 +6,6 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar, cast
 
-import anyio.from_thread
-
 from libctx_core.concurrency import Portal, run_sync
 
 S = TypeVar("S")
@@ -55,6 +53,8 @@ class Bridge:
             return value
         awaitable = cast("Awaitable[T]", value)
         if getattr(_hop, "active", False):
+            import anyio.from_thread
+
             return anyio.from_thread.run(_wait_for, awaitable)
         return self._portal.call(_wait_for, awaitable)
 
