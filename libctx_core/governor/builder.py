@@ -196,7 +196,7 @@ class Builder:
     def _search(
         self, connection: apsw.Connection, head: ThreadHead, tail: Tail, focus: str, shown: Sequence[str]
     ) -> list[Hit]:
-        owners = retrieval.readable_owners(connection, self.authority, self.reading)
+        owners = retrieval.readable_owners(connection, self.runtime, self.authority, self.reading)
         if not owners:
             return []
         exclude = retrieval.slots_of(connection, head.owner, shown)

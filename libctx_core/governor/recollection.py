@@ -42,7 +42,7 @@ class Recollection(ThreadSession):
             raise InvalidInputError("k", "must be a whole number above 0")
         reading = self._builder.reading if reach is None else replace(self._builder.reading, reach=reach)
         with self._snapshot(Operation.READ) as (connection, _owner):
-            owners = retrieval.readable_owners(connection, self._authority, reading)
+            owners = retrieval.readable_owners(connection, self._runtime, self._authority, reading)
             found = retrieval.search(connection, self._runtime, query, owners, k=k, explain=explain)
             return retrieval.hits_of(connection, found)
 
@@ -60,7 +60,7 @@ class Recollection(ThreadSession):
         number = recall_id.removeprefix("e")
         if number != recall_id and number.isascii() and number.isdigit() and len(number) < 19:
             found = log.by_uid(connection, int(number))
-            readable = retrieval.readable_owners(connection, self._authority, self._builder.reading)
+            readable = retrieval.readable_owners(connection, self._runtime, self._authority, self._builder.reading)
             if found is not None and found[0] in readable:
                 return found[1]
         raise EventNotFoundError(recall_id)

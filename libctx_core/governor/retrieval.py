@@ -8,7 +8,6 @@ from typing import Literal
 import apsw
 
 from libctx_core.access.authority import Authority
-from libctx_core.access.metadata import ResourceMetadata
 from libctx_core.errors.access import Operation
 from libctx_core.governor.runtime import Runtime
 from libctx_core.models import Hit, ThreadKey
@@ -47,52 +46,43 @@ class Reading:
     memories: bool = True
 
 
-def enrolment(row: OwnerRow) -> ResourceMetadata | None:
-    """Return the access metadata on an owner row, None while it is not enrolled."""
-    if row.resource_id is None:
-        return None
-    return ResourceMetadata(row.kind, row.resource_id, row.boundary_id, row.metadata_version or 1)
-
-
-def may_read(authority: Authority, row: OwnerRow) -> bool:
-    """Tell whether a search may look into an owner object."""
-    return authority.allowed(Operation.READ, row.kind, f"{row.collection}/{row.key}", lambda: enrolment(row))
-
-
-def readable_owners(connection: apsw.Connection, authority: Authority, reading: Reading) -> list[int]:
+def readable_owners(
+    connection: apsw.Connection, runtime: Runtime, authority: Authority, reading: Reading
+) -> tuple[int, ...]:
     """Return the owner objects a desk may search, decided before anything is ranked."""
     collection = reading.key.collection
-    rows = [
-        find_owner(connection, THREAD, collection, reading.key.session_id),
-        find_owner(connection, COLLECTION, collection, SHELF),
-        *(find_owner(connection, COLLECTION, team, TEAM) for team in reading.teams),
+    places = [
+        (THREAD, collection, reading.key.session_id),
+        (COLLECTION, collection, SHELF),
+        *((COLLECTION, team, TEAM) for team in reading.teams),
     ]
+    rows = [find_owner(connection, *place) for place in places]
+    wanted = [row.id for row in rows if row is not None]
     if reading.memories:
-        rows.extend(_all_of(connection, "kind IN (?, ?) AND collection = ?", (MEMORY, SOURCE, collection)))
+        wanted += _ids(connection, "kind IN (?, ?) AND collection = ?", (MEMORY, SOURCE, collection))
     if reading.reach == "owner" and reading.user is not None:
-        rows.extend(_all_of(connection, "kind = ? AND user = ?", (THREAD, reading.user)))
+        wanted += _ids(connection, "kind = ? AND user = ?", (THREAD, reading.user))
     elif reading.reach == "collection":
-        rows.extend(_all_of(connection, "kind = ? AND collection = ?", (THREAD, collection)))
-    unique = {row.id: row for row in rows if row is not None}
-    return [row.id for row in unique.values() if may_read(authority, row)]
+        wanted += _ids(connection, "kind = ? AND collection = ?", (THREAD, collection))
+    selection = authority.selection(Operation.READ, THREAD)
+    return runtime.permitted.narrow(connection, dict.fromkeys(wanted), selection, authority.guard)
 
 
-def all_readable_owners(connection: apsw.Connection, authority: Authority) -> list[int]:
-    """Return every owner object of the library that may be searched."""
-    return [row.id for row in _all_of(connection, "1", ()) if may_read(authority, row)]
+def all_readable_owners(connection: apsw.Connection, runtime: Runtime, authority: Authority) -> tuple[int, ...] | None:
+    """Return every owner object that may be searched, None for the whole library."""
+    return runtime.permitted.ids(connection, authority.selection(Operation.READ, COLLECTION), authority.guard)
 
 
-def _all_of(connection: apsw.Connection, condition: str, values: tuple[str, ...]) -> list[OwnerRow]:
-    ids = connection.execute(f"SELECT id FROM owner WHERE {condition}", values)  # noqa: S608 - constant conditions
-    rows = (owner_by_id(connection, owner_id) for (owner_id,) in ids.fetchall())
-    return [row for row in rows if row is not None]
+def _ids(connection: apsw.Connection, condition: str, values: tuple[str, ...]) -> list[int]:
+    found = connection.execute(f"SELECT id FROM owner WHERE {condition}", values)  # noqa: S608 - constant conditions
+    return [owner for (owner,) in found]
 
 
 def search(
     connection: apsw.Connection,
     runtime: Runtime,
     text: str,
-    owners: Sequence[int],
+    owners: Sequence[int] | None,
     *,
     k: int,
     exclude: Collection[int] = (),

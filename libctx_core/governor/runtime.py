@@ -9,6 +9,7 @@ from libctx_core.models import Clock, system_clock
 from libctx_core.plugins import Plugins
 from libctx_core.ports import Embedder, Observation
 from libctx_core.store import Database
+from libctx_core.store.access import PermittedOwners
 
 if TYPE_CHECKING:
     from libctx_core.governor.indexer import Indexer
@@ -28,6 +29,7 @@ class Runtime:
         plugins: Loaded plugins.
         authority: Decides who may do what.
         indexer: Makes durable events searchable; None in a read-only library.
+        permitted: Remembers which owner objects a scope may search.
         states: What is kept of the threads in use.
         clock: Seconds since the epoch.
     """
@@ -39,6 +41,7 @@ class Runtime:
     plugins: Plugins
     authority: Authority
     indexer: "Indexer | None" = None
+    permitted: PermittedOwners = field(default_factory=PermittedOwners)
     states: ThreadStates = field(default_factory=ThreadStates)
     clock: Clock = system_clock
 

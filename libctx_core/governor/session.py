@@ -17,10 +17,10 @@ from libctx_core.governor.builder import Builder, Question
 from libctx_core.governor.drafts import EventOptions, draft_event
 from libctx_core.governor.envelope import GovernedPrompt
 from libctx_core.governor.protection import apply_policies
-from libctx_core.governor.retrieval import enrolment
 from libctx_core.governor.runtime import Runtime
 from libctx_core.models import Content, ContextEvent, ThreadKey, check_identifier
 from libctx_core.store import events as log
+from libctx_core.store.access import metadata_state
 from libctx_core.store.owners import THREAD, OwnerRow, create_owner, find_owner, owner_by_id
 from libctx_core.tokens import TokenCounter
 
@@ -139,13 +139,9 @@ class ThreadSession:
         So a thread that may not be read and one that is not there answer alike.
         """
         scope = self._authority.scope
-        metadata: ResourceMetadata | None
-        if owner is not None:
-            metadata = enrolment(owner)
-        elif scope is not None and scope.enforcement_mode is EnforcementMode.REQUIRE_ENROLLMENT:
+        metadata = metadata_state(owner)
+        if owner is None and scope is not None and scope.enforcement_mode is EnforcementMode.REQUIRE_ENROLLMENT:
             metadata = self._proposed()
-        else:
-            metadata = None
         self._authority.require(operation, THREAD, self._name, metadata)
 
     @property

@@ -14,7 +14,7 @@ from libctx_core.errors.access import Operation
 from libctx_core.governor import retrieval
 from libctx_core.governor.drafts import Moment, moment
 from libctx_core.governor.indexer import embedded_text
-from libctx_core.governor.retrieval import SHELF, TEAM, Reading, enrolment
+from libctx_core.governor.retrieval import SHELF, TEAM, Reading
 from libctx_core.governor.runtime import Runtime
 from libctx_core.models import (
     Hit,
@@ -26,6 +26,7 @@ from libctx_core.models import (
     normalise_metadata,
 )
 from libctx_core.store import events as log
+from libctx_core.store.access import metadata_state
 from libctx_core.store.owners import COLLECTION, OwnerRow, create_owner, find_owner, owner_by_id
 from libctx_core.store.records import RecordInput
 
@@ -98,7 +99,7 @@ class Shelf:
                 Operation.READ,
                 "THREAD",
                 f"{source.collection}/{source.session_id}",
-                lambda: None if owner is None else enrolment(owner),
+                metadata_state(owner),
             )
         if event is None or event.redacted:
             raise RecordNotFoundError(event_id)
@@ -142,11 +143,11 @@ class Shelf:
         with self._runtime.database.read() as connection:
             self._authority.selection(Operation.READ, COLLECTION)
             owners = (
-                retrieval.all_readable_owners(connection, self._authority)
+                retrieval.all_readable_owners(connection, self._runtime, self._authority)
                 if everything
-                else retrieval.readable_owners(connection, self._authority, reading)
+                else retrieval.readable_owners(connection, self._runtime, self._authority, reading)
             )
-            if not owners:
+            if owners == ():
                 return []
             found = retrieval.search(connection, self._runtime, query, owners, k=k, explain=explain)
             return retrieval.hits_of(connection, found)
@@ -203,7 +204,7 @@ class Shelf:
         )  # fmt: skip
 
     def _require(self, operation: Operation, owner: OwnerRow) -> None:
-        self._authority.require(operation, owner.kind, f"{owner.collection}/{owner.key}", lambda: enrolment(owner))
+        self._authority.require(operation, owner.kind, f"{owner.collection}/{owner.key}", metadata_state(owner))
 
 
 def _book(

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import apsw
 
 from libctx_core.access.authority import Authority, present
-from libctx_core.access.metadata import ResourceMetadata
 from libctx_core.models import ThreadKey
+from libctx_core.store.access import metadata_state
 from libctx_core.store.database import Database
 from libctx_core.store.owners import THREAD, OwnerRow
 from libctx_core.store.records import slot_range
@@ -68,14 +68,8 @@ def visible_owners(
     return [
         owner
         for owner in owners
-        if authority.visible(owner.kind, f"{owner.collection}/{owner.key}", _lookup(owner), present)
+        if authority.visible(owner.kind, f"{owner.collection}/{owner.key}", metadata_state(owner), present)
     ]
-
-
-def _lookup(owner: OwnerRow) -> ResourceMetadata | None:
-    if owner.resource_id is None:
-        return None
-    return ResourceMetadata(owner.kind, owner.resource_id, owner.boundary_id, owner.metadata_version or 1)
 
 
 def list_threads(connection: apsw.Connection, authority: Authority, collection: str | None) -> list[ThreadInfo]:

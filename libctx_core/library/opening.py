@@ -19,6 +19,7 @@ from libctx_core.library.view import LibraryView
 from libctx_core.models import check_identifier
 from libctx_core.plugins import Plugins
 from libctx_core.ports import Embedder, TextCounter
+from libctx_core.store.access import ACCESS
 from libctx_core.store.database import Database, Durability
 from libctx_core.store.events_schema import EVENTS
 from libctx_core.store.owners import OWNERS
@@ -81,8 +82,8 @@ class LibraryOfContext(LibraryView):
         hook = loaded.sqlite_connect if loaded.implements("sqlite_connect") else None
         database = Database(path, durability=durability, read_only=read_only, on_connect=hook)
         try:
-            database.ensure(OWNERS)
-            database.ensure(EVENTS)
+            for component in (OWNERS, ACCESS, EVENTS):
+                database.ensure(component)
             chosen = _embedder(loaded, embedder)
             authority = Authority(
                 context_access,

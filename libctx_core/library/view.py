@@ -17,7 +17,7 @@ from libctx_core.governor.indexer import Done
 from libctx_core.governor.memories import open_memories
 from libctx_core.governor.reading_desk import ReadingDesk
 from libctx_core.governor.redaction import delete_thread
-from libctx_core.governor.retrieval import MIN_RELEVANCE, Reach, Reading, enrolment
+from libctx_core.governor.retrieval import MIN_RELEVANCE, Reach, Reading
 from libctx_core.governor.runtime import Runtime
 from libctx_core.governor.session import Settings
 from libctx_core.governor.shelf import Shelf
@@ -25,6 +25,7 @@ from libctx_core.governor.statistics import LibraryStatistics, ThreadInfo, list_
 from libctx_core.models import Hit, ThreadKey, check_identifier
 from libctx_core.plugins import Plugins
 from libctx_core.ports import Embedder, TextCounter
+from libctx_core.store.access import metadata_state
 from libctx_core.store.database import Database
 from libctx_core.store.owners import THREAD, find_owner
 from libctx_core.tokens import TokenCounter
@@ -209,9 +210,7 @@ class LibraryView:
         space = self.namespace if collection is None else collection
         with self.database.read() as connection:
             owner = find_owner(connection, THREAD, space, session_id)
-        self._authority.require(
-            Operation.DELETE, THREAD, f"{space}/{session_id}", None if owner is None else enrolment(owner)
-        )
+        self._authority.require(Operation.DELETE, THREAD, f"{space}/{session_id}", metadata_state(owner))
         if owner is None:
             raise ThreadNotFoundError(space, session_id)
         delete_thread(self._runtime, owner)
