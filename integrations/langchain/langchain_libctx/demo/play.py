@@ -29,7 +29,7 @@ class Request:
         messages: The messages.
         tokens: Their tokens.
         reused: Tokens that the request shares with the one before, from its beginning on.
-        seconds: Wall time of the turn, the model's own excluded: it answers at once.
+        seconds: CPU time of the turn; the model answers at once.
         question: What was asked, in the second part.
         found: Share of the question's evidence that the request holds.
     """
@@ -83,7 +83,7 @@ class Run:
 
     @property
     def milliseconds(self) -> float:
-        """Median wall time of a turn."""
+        """Median CPU time of a turn."""
         return median(request.seconds for request in self.requests) * 1000
 
 
@@ -118,9 +118,9 @@ class Player:
         return self._record(question.text, question)
 
     def _record(self, text: str, question: Question | None) -> Request:
-        started = time.perf_counter()
+        started = time.thread_time()
         self._chain.invoke({"input": text})
-        seconds = time.perf_counter() - started
+        seconds = time.thread_time() - started
         shown = self._model.shown
         written = "".join(f"<{message.type}>{message.text}\n" for message in shown)
         request = Request(

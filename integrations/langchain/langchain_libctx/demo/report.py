@@ -77,7 +77,7 @@ def _rows(runs: Sequence[Run], budget: int) -> list[tuple[str, ...]]:
         (f"largest request, tokens (budget {budget:,})", *(f"{run.largest:,}" for run in runs)),
         ("tokens sent", *(f"{run.sent:,}" for run in runs)),
         ("of them repeating the request before", *(f"{run.prefix_reuse:.0%}" for run in runs)),
-        ("milliseconds a turn, median", *(f"{run.milliseconds:.1f}" for run in runs)),
+        ("milliseconds a turn, CPU, median", *(f"{run.milliseconds:.1f}" for run in runs)),
     ]
     if runs[0].asked:
         rows.insert(1, ("facts in view when asked for", *(f"{run.found}/{len(run.asked)}" for run in runs)))
