@@ -1,6 +1,7 @@
 """An ingestion pipeline that keeps what is stored until the new version is ready."""
 
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any
 
 from llama_index.core.ingestion import IngestionPipeline
@@ -45,18 +46,20 @@ class LibraryIngestionPipeline(IngestionPipeline):
         Raises:
             InvalidInputError: Transformed nodes have no embedding, so they could not be found.
         """
-        options = {
-            "show_progress": show_progress,
-            "cache_collection": cache_collection,
-            "in_place": in_place,
-            "num_workers": num_workers,
-            **kwargs,
-        }
+        options = {"show_progress": show_progress, "in_place": in_place, "num_workers": num_workers, **kwargs}
         stores = self._stores()
         if stores is None:
-            return super().run(documents=documents, nodes=nodes, store_doc_text=store_doc_text, **options)
+            return super().run(
+                documents=documents,
+                nodes=nodes,
+                cache_collection=cache_collection,
+                store_doc_text=store_doc_text,
+                **options,
+            )
         plan = self._plan(stores[1], self._prepare_inputs(documents, nodes))
-        transformed = self._transformer().run(nodes=plan.nodes, **options) if plan.nodes else []
+        cached = self._cache_collection(cache_collection, plan)
+        transformer = self._transformer()
+        transformed = transformer.run(nodes=plan.nodes, cache_collection=cached, **options) if plan.nodes else []
         self._store(stores, plan, transformed, store_doc_text)
         return transformed
 
@@ -73,19 +76,21 @@ class LibraryIngestionPipeline(IngestionPipeline):
         **kwargs: Any,
     ) -> Sequence[BaseNode]:
         """Ingest documents without blocking the event loop; see `run`."""
-        options = {
-            "show_progress": show_progress,
-            "cache_collection": cache_collection,
-            "in_place": in_place,
-            "num_workers": num_workers,
-            **kwargs,
-        }
+        options = {"show_progress": show_progress, "in_place": in_place, "num_workers": num_workers, **kwargs}
         stores = self._stores()
         if stores is None:
-            return await super().arun(documents=documents, nodes=nodes, store_doc_text=store_doc_text, **options)
+            return await super().arun(
+                documents=documents,
+                nodes=nodes,
+                cache_collection=cache_collection,
+                store_doc_text=store_doc_text,
+                **options,
+            )
         inputs = await run_sync(self._prepare_inputs, documents, nodes)
         plan = await run_sync(self._plan, stores[1], inputs)
-        transformed = await self._transformer().arun(nodes=plan.nodes, **options) if plan.nodes else []
+        cached = self._cache_collection(cache_collection, plan)
+        transformer = self._transformer()
+        transformed = await transformer.arun(nodes=plan.nodes, cache_collection=cached, **options) if plan.nodes else []
         await run_sync(self._store, stores, plan, transformed, store_doc_text)
         return transformed
 
@@ -102,6 +107,15 @@ class LibraryIngestionPipeline(IngestionPipeline):
             cache=self.cache,
             disable_cache=self.disable_cache,
         )
+
+    def _cache_collection(self, name: str | None, plan: IngestionPlan) -> str:
+        """Return where this run's transformations are cached.
+
+        LlamaIndex looks them up by content alone, and would hand the nodes of one
+        document to another of equal content.
+        """
+        ids = sha256("\n".join(node.id_ for node in plan.nodes).encode()).hexdigest()
+        return f"{name or self.cache.collection}/{ids}"
 
     def _plan(self, docstore: LibraryDocumentStore, inputs: Sequence[BaseNode]) -> IngestionPlan:
         stored = docstore.document_hashes()

@@ -17,12 +17,10 @@ from libctx_core.search.vectors import VectorIndex
 from libctx_core.store import Database
 from libctx_core.store.owners import VECTOR_COLLECTION, find_owner
 
-PathOrLibrary: TypeAlias = str | os.PathLike[str] | LibraryView
-
 MEMORY = ":memory:"
 
 _open: "weakref.WeakValueDictionary[tuple[int, str], LibraryLease]" = weakref.WeakValueDictionary()
-_given: "weakref.WeakKeyDictionary[LibraryView, LibraryLease]" = weakref.WeakKeyDictionary()
+_given: "weakref.WeakValueDictionary[int, LibraryLease]" = weakref.WeakValueDictionary()
 _lock = threading.Lock()
 
 
@@ -101,17 +99,23 @@ class LibraryLease:
             return [name for (name,) in rows]
 
 
+PathOrLibrary: TypeAlias = str | os.PathLike[str] | LibraryView | LibraryLease
+
+
 def lease(library: PathOrLibrary) -> LibraryLease:
     """Return a share in a library, opening its file if this process has not.
 
     A library handed in stays the caller's to close. Each ``":memory:"`` is a library of
     its own.
     """
+    if isinstance(library, LibraryLease):
+        return library
     if isinstance(library, LibraryView):
         with _lock:
-            given = _given.get(library)
+            # the lease keeps the library alive, so its id names nothing else meanwhile
+            given = _given.get(id(library))
             if given is None:
-                given = _given[library] = LibraryLease(library)
+                given = _given[id(library)] = LibraryLease(library)
             return given
     if os.fspath(library) == MEMORY:
         return _opened(MEMORY)

@@ -32,10 +32,10 @@ def library_storage_context(
     """
     shared = lease(library)
     vectors = LibraryVectorStore(
-        shared.library, collection_name, embed_dim=embed_dim, embed_model_name=embed_model_name, scope=scope
+        shared, collection_name, embed_dim=embed_dim, embed_model_name=embed_model_name, scope=scope
     )
-    images = LibraryVectorStore(shared.library, f"{collection_name}/{IMAGE_VECTOR_STORE_NAMESPACE}", scope=scope)
-    pairs = LibraryKVStore(shared.library, collection_name=collection_name, scope=scope)
+    images = LibraryVectorStore(shared, f"{collection_name}/{IMAGE_VECTOR_STORE_NAMESPACE}", scope=scope)
+    pairs = LibraryKVStore(shared, collection_name=collection_name, scope=scope)
     return StorageContext.from_defaults(
         docstore=LibraryDocumentStore(pairs, namespace_of(collection_name), vector_store=vectors),
         index_store=LibraryIndexStore(pairs, f"index_store:{collection_name}"),
