@@ -2,9 +2,10 @@
 
 from libctx_core.artifacts.catalog import ArtifactCatalog, Artifacts, ArtifactStore
 from libctx_core.artifacts.shelf import ArtifactShelf, SQLiteArtifactStore
-from libctx_core.artifacts.values import Artifact, ArtifactDraft, ArtifactLineage, ArtifactRef
+from libctx_core.artifacts.values import AnyArtifact, Artifact, ArtifactDraft, ArtifactLineage, ArtifactRef
 
 __all__ = [
+    "AnyArtifact",
     "Artifact",
     "ArtifactCatalog",
     "ArtifactDraft",

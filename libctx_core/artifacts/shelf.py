@@ -7,6 +7,7 @@ from pydantic import BaseModel
 
 from libctx_core.artifacts.values import (
     MAX_ARTIFACT_ID_LENGTH,
+    AnyArtifact,
     Artifact,
     ArtifactDraft,
     ArtifactLineage,
@@ -25,7 +26,6 @@ from libctx_core.sources.values import SourceRef, check_scope_id
 from libctx_core.store import artifacts as rows
 from libctx_core.store.database import Database
 
-AnyArtifact = Artifact[Any]
 AnyDraft = ArtifactDraft[Any]
 
 
@@ -43,7 +43,7 @@ class ArtifactShelf:
         self,
         database: Database,
         collection: str,
-        families: Iterable[type[AnyArtifact]],
+        families: Iterable[type[Artifact[Any]]],
         *,
         id_factory: Callable[[], str] = lambda: new_id("art"),
     ) -> None:
@@ -151,7 +151,7 @@ class ArtifactShelf:
             raise RevisionConflictError(draft if base is None else base, self.latest(result))
         return result
 
-    def _class_of(self, family: str) -> type[AnyArtifact]:
+    def _class_of(self, family: str) -> type[Artifact[Any]]:
         try:
             return self._classes[family]
         except KeyError:

@@ -1,10 +1,10 @@
 """Artifacts: immutable revisions of something derived, with the evidence they were made from."""
 
-from typing import ClassVar, Generic, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
-from pydantic import Field, StrictInt, ValidationInfo, field_validator, model_validator
+from pydantic import Field, PlainValidator, StrictInt, ValidationInfo, field_validator, model_validator
 
-from libctx_core.errors import InvalidArtifactReferenceError
+from libctx_core.errors import InvalidArtifactReferenceError, InvalidInputError
 from libctx_core.sources.base import Value
 from libctx_core.sources.values import SourceRef, reference_fault
 
@@ -108,3 +108,13 @@ class Artifact(Value, Generic[ContentT]):
     def as_ref(self) -> ArtifactRef:
         """Return an exact reference to this revision."""
         return ArtifactRef(family=self.family, artifact_id=self.artifact_id, revision=self.revision)
+
+
+def _kept(value: object) -> object:
+    if not isinstance(value, Artifact):
+        raise InvalidInputError("artifact", f"must be an Artifact, not {type(value).__name__}")
+    return value
+
+
+AnyArtifact = Annotated[Artifact[Any], PlainValidator(_kept)]
+"""An artifact of any family, kept as it is: its class says which family it is."""

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, JsonValue
 
-from libctx_core.artifacts.values import Artifact, ArtifactLineage, ArtifactRef
+from libctx_core.artifacts.values import AnyArtifact, ArtifactLineage, ArtifactRef
 from libctx_core.errors import InvalidMemoryEvidenceError, SourceAdapterNotFoundError
 from libctx_core.memory.canonical import normalise
 from libctx_core.memory.plan import Proposal
@@ -42,7 +42,7 @@ class MemoryEvidenceProjector(Protocol):
         """Return the JSON a model sees of a source."""
         ...
 
-    def project_artifact(self, artifact: Artifact[object], /) -> JsonValue:
+    def project_artifact(self, artifact: AnyArtifact, /) -> JsonValue:
         """Return the JSON a model sees of an artifact."""
         ...
 
@@ -60,7 +60,7 @@ class DefaultMemoryEvidenceProjector:
             }
         )
 
-    def project_artifact(self, artifact: Artifact[object], /) -> JsonValue:
+    def project_artifact(self, artifact: AnyArtifact, /) -> JsonValue:
         """Return identity, family and content."""
         content = artifact.content
         return checked_json(
@@ -108,7 +108,7 @@ class Evidence:
     """
 
     sources: tuple[Source, ...] = ()
-    artifacts: tuple[Artifact[object], ...] = ()
+    artifacts: tuple[AnyArtifact, ...] = ()
     lineage: ArtifactLineage = field(default_factory=ArtifactLineage)
 
 
@@ -124,7 +124,7 @@ class EvidenceResolver:
         self._sources = sources
         self._artifacts = artifacts
 
-    async def resolve(self, sources: Sequence[Source], artifacts: Sequence[Artifact[object]]) -> Evidence:
+    async def resolve(self, sources: Sequence[Source], artifacts: Sequence[AnyArtifact]) -> Evidence:
         """Return the evidence of an operation.
 
         Raises:
@@ -139,7 +139,7 @@ class EvidenceResolver:
                 raise InvalidMemoryEvidenceError("source-resolver", "sources were given, and nothing resolves them")
             source_refs.append(self._ref(source))
             found_sources.append(await self._sources.get(source))
-        found_artifacts: list[Artifact[object]] = []
+        found_artifacts: list[AnyArtifact] = []
         artifact_refs: list[ArtifactRef] = []
         for artifact in artifacts:
             if self._artifacts is None:

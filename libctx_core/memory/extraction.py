@@ -4,7 +4,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from pydantic import JsonValue
 
-from libctx_core.artifacts.values import Artifact
+from libctx_core.artifacts.values import AnyArtifact
 from libctx_core.errors import InvalidInferenceOutputError, InvalidInputError, InvalidMemoryEvidenceError
 from libctx_core.memory.evidence import DefaultMemoryEvidenceProjector, MemoryEvidenceProjector
 from libctx_core.memory.inference import GenerationResult, StructuredGenerator
@@ -32,7 +32,7 @@ class MemoryCandidateRequest(Value):
     """
 
     sources: tuple[Source, ...]
-    artifacts: tuple[Artifact[object], ...]
+    artifacts: tuple[AnyArtifact, ...]
     current_entries: tuple[MemoryEntryVersion, ...]
 
 
@@ -125,7 +125,7 @@ class _Material:
             ]
         )
 
-    def select(self, candidate: MemoryExtractionCandidate) -> tuple[tuple[Source, ...], tuple[Artifact[object], ...]]:
+    def select(self, candidate: MemoryExtractionCandidate) -> tuple[tuple[Source, ...], tuple[AnyArtifact, ...]]:
         """Return the evidence a candidate cites."""
         if not candidate.evidence_ids:
             raise InvalidInferenceOutputError(OPERATION, "a candidate cites no evidence")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
-from libctx_core.artifacts.values import Artifact, ArtifactRef
+from libctx_core.artifacts.values import AnyArtifact, ArtifactRef
 from libctx_core.errors import (
     ArtifactNotFoundError,
     CapabilityNotSupportedError,
@@ -187,7 +187,7 @@ class MemoryService:
         *,
         memory: Memory | None,
         sources: Sequence[Source] = (),
-        artifacts: Sequence[Artifact[object]] = (),
+        artifacts: Sequence[AnyArtifact] = (),
         entries: Sequence[MemoryEntryInput] = (),
         mode: RememberMode = "auto",
     ) -> Memory | None:
@@ -213,7 +213,7 @@ class MemoryService:
         *,
         memory: Memory | None,
         sources: Sequence[Source] = (),
-        artifacts: Sequence[Artifact[object]] = (),
+        artifacts: Sequence[AnyArtifact] = (),
         entries: Sequence[MemoryEntryInput] = (),
         mode: RememberMode = "auto",
     ) -> MemoryPlan | None:

@@ -86,6 +86,12 @@ class StoredContent(MemoryContent):
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "StoredContent":
         return self
 
+    def model_copy(  # type: ignore[override]  # the copy is no longer the stored content
+        self, *, update: Mapping[str, Any] | None = None, deep: bool = False
+    ) -> MemoryContent:
+        """Return a plain copy."""
+        return MemoryContent(**{"manifest": self.manifest, "changes": self.changes, **(update or {})})
+
 
 class StoredMemory(Memory):
     """A stored revision; content and lineage load on first use."""

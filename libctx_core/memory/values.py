@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field, JsonValue, SerializerFunctionWrapHandler, model_serializer
 
-from libctx_core.artifacts.values import Artifact, ArtifactRef
+from libctx_core.artifacts.values import AnyArtifact, Artifact, ArtifactRef
 from libctx_core.sources.base import Value
 from libctx_core.sources.values import Source, SourceRef
 
@@ -170,7 +170,7 @@ class MemoryEntryInput(Value):
     text: str
     entry: MemoryEntryVersion | None = None
     sources: tuple[Source, ...] = ()
-    artifacts: tuple[Artifact[object], ...] = ()
+    artifacts: tuple[AnyArtifact, ...] = ()
     reason: str | None = None
     tags: tuple[str, ...] = ()
     context: EntryContext | None = None
