@@ -16,8 +16,13 @@ from libctx_core.store.events import ThreadHead
 MAX_THREADS = 256
 """Threads whose recent events are kept in memory; others are read from the file again."""
 
+MAX_BYTES = 64 * 1024 * 1024
+"""Approximate bytes of all that is kept."""
+
 MAX_KEPT_EVENTS = 2048
 _PAGE = 64
+_EVENT_BYTES = 600
+"""What an event takes besides its text."""
 
 
 @dataclass(slots=True)
@@ -37,11 +42,12 @@ class ThreadState:
     events: list[ContextEvent] = field(default_factory=list)
     desk: tuple[str, ...] = ()
     turn: tuple[tuple[object, ...], tuple[Hit, ...]] | None = None
+    size: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class ThreadStates:
-    """The states of the threads in use, bounded in number."""
+    """The states of the threads in use, bounded in number and in bytes."""
 
     def __init__(self) -> None:
         self._states: OrderedDict[int, ThreadState] = OrderedDict()
@@ -52,7 +58,9 @@ class ThreadStates:
         with self._lock:
             state = self._states.pop(thread, None) or ThreadState()
             self._states[thread] = state
-            while len(self._states) > MAX_THREADS:
+            while len(self._states) > 1 and (
+                len(self._states) > MAX_THREADS or sum(kept.size for kept in self._states.values()) > MAX_BYTES
+            ):
                 self._states.popitem(last=False)
             return state
 
@@ -128,6 +136,7 @@ def read_tail(
             stretch = _stretch(connection, head, state, start, newest)
             seen = [event for event in stretch if _on(path, event)]
             cut = _turn_start(seen)
+        state.size = sum(_EVENT_BYTES + len(event.content) for event in state.events)
     limit = window_start(total, high)
     window = tuple(event for event in seen[:cut] if event.running_total > limit)
     return Tail(head, newest, _visible_count(connection, head, newest, path), window, tuple(seen[cut:]), path or {})
