@@ -156,6 +156,25 @@ def connect(path: str, *, writable: bool, busy_timeout: float = BUSY_TIMEOUT) ->
     return connection
 
 
+def switch_to_wal(connection: apsw.Connection) -> None:
+    """Put the file into write-ahead mode, once in its life.
+
+    SQLite refuses at once, whatever the busy handler says, where two processes
+    open a new file together: each would wait for the other.
+    """
+    handler = _poll_busy(BUSY_TIMEOUT)
+    tries = 0
+    while True:
+        try:
+            connection.pragma("journal_mode", "wal")
+        except apsw.BusyError:
+            if not handler(tries):
+                raise
+            tries += 1
+        else:
+            return
+
+
 @contextmanager
 def translated(path: str) -> Iterator[None]:
     """Turn SQLite's errors into the library's, naming the file and the way out."""

@@ -17,6 +17,7 @@ from libctx_core.store.connection import (
     connect,
     patience,
     prepare_file,
+    switch_to_wal,
     tighten,
     translated,
 )
@@ -99,7 +100,7 @@ class Database:
             return
         if not self.in_memory:
             tighten(Path(self.path))
-            connection.pragma("journal_mode", "wal")
+            switch_to_wal(connection)
             connection.execute("PRAGMA wal_autocheckpoint=2000; PRAGMA journal_size_limit=67108864")
             if self.durability == "full":
                 connection.execute("PRAGMA fullfsync=ON; PRAGMA checkpoint_fullfsync=ON")
