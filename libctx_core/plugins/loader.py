@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
-from importlib.metadata import EntryPoint
+from typing import TYPE_CHECKING
 
 import pluggy
 
@@ -13,6 +13,9 @@ from libctx_core.plugins.contributions import Contributions
 from libctx_core.plugins.discovery import by_name, installed, package_of, wanted_by
 from libctx_core.plugins.markers import PROJECT
 from libctx_core.plugins.status import Origin, PluginStatus
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 BUILT_IN = "libctx"
 """Name of the plugin that holds the library's own parts."""
@@ -61,7 +64,7 @@ class Loader:
         for name, entries in groups.items():
             self._note_unselected(name, entries)
 
-    def _load_tolerantly(self, groups: dict[str, tuple[EntryPoint, ...]], wanted: frozenset[str] | None) -> None:
+    def _load_tolerantly(self, groups: "dict[str, tuple[EntryPoint, ...]]", wanted: frozenset[str] | None) -> None:
         for name, entries in groups.items():
             if wanted is not None and name not in wanted:
                 self._note_unselected(name, entries)
@@ -73,11 +76,11 @@ class Loader:
         for name in (wanted or frozenset()) - groups.keys():
             self.statuses[name] = PluginStatus(name, "installed", "failed", error="is not installed")
 
-    def _note_unselected(self, name: str, entries: tuple[EntryPoint, ...]) -> None:
+    def _note_unselected(self, name: str, entries: "tuple[EntryPoint, ...]") -> None:
         if name not in self.statuses:
             self.statuses[name] = PluginStatus(name, "installed", "not selected", package_of(entries))
 
-    def _load_named(self, name: str, entries: tuple[EntryPoint, ...]) -> None:
+    def _load_named(self, name: str, entries: "tuple[EntryPoint, ...]") -> None:
         if not entries:
             raise PluginNotFoundError(name, "is not installed")
         if len(entries) > 1:
