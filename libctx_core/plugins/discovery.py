@@ -40,7 +40,7 @@ def wanted_by(environment: Mapping[str, str]) -> frozenset[str] | None:
 
 def by_name(entries: "Iterable[EntryPoint]") -> "dict[str, tuple[EntryPoint, ...]]":
     """Group entry points by name; a name with several has several owners."""
-    groups: "dict[str, tuple[EntryPoint, ...]]" = {}
+    groups: dict[str, tuple[EntryPoint, ...]] = {}
     for entry in entries:
         groups[entry.name] = (*groups.get(entry.name, ()), entry)
     return groups
