@@ -9,6 +9,10 @@ from typing import Any, Protocol
 from libctx_core.display import preview, visible
 
 
+PIPED_WIDTH = 140
+"""Cells of a table that does not go to a terminal."""
+
+
 class Advance(Protocol):
     """Moves a progress bar."""
 
@@ -28,7 +32,7 @@ def emit_table(title: str, rows: Sequence[Mapping[str, Any]], *, empty: str = "n
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
     if not rows:
         console.print(Text(f"{visible(title)}: {empty}"))
         return
