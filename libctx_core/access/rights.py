@@ -159,6 +159,9 @@ class Rights:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"Rights are immutable: {name}")
 
+    def __reduce__(self) -> tuple[type["Rights"], tuple[object, ...]]:
+        return Rights, (*self._sets, self.delegable)
+
     def __eq__(self, other: object) -> bool:
         if type(other) is not Rights:
             return NotImplemented
