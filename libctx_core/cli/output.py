@@ -8,7 +8,6 @@ from typing import Any, Protocol
 
 from libctx_core.display import preview, visible
 
-
 PIPED_WIDTH = 140
 """Cells of a table that does not go to a terminal."""
 
