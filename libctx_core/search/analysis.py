@@ -65,12 +65,14 @@ class Document:
         length: Sum of the frequencies.
         words: Content words of the text.
         bits: Flags of `libctx_core.search.flags`.
+        date: The terms of its date.
     """
 
     terms: dict[str, int]
     length: int
     words: int
     bits: int
+    date: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,13 +189,14 @@ def analyse_document(text: str, *, caption: str | None = None, occurred_at: floa
         for word in split(caption):
             for term in analyse_word(word).terms:
                 terms[term] = terms.get(term, 0) + 1
-    for term in date_terms(occurred_at):
+    date = date_terms(occurred_at)
+    for term in date:
         terms[term] = terms.get(term, 0) + 1
     if text.rstrip()[-1:] in ("?", "？"):
         bits |= flags.QUESTION
     if _CAPITAL_INSIDE.search(text):
         bits |= flags.CAPITALISED
-    return Document(terms, sum(terms.values()), content, bits)
+    return Document(terms, sum(terms.values()), content, bits, date)
 
 
 def analyse_question(text: str) -> Question:

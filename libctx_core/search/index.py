@@ -24,6 +24,7 @@ from libctx_core.store.index import (
     name_ordinal,
     read_clock,
     read_state,
+    read_tails,
     write_state,
 )
 from libctx_core.store.index_records import (
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-_REMOVED = Attributes(session=0, length=0, words=0, speaker=0, flags=0, kind=0, role=0)
+_REMOVED = Attributes(session=0, length=0, words=0, speaker=0, flags=0, kind=0, role=0, fresh=0)
 
 
 class SearchIndex:
@@ -180,19 +181,24 @@ class SearchIndex:
         rows = [_REMOVED.packed()] * (len(records) if count is None else count)
         postings: dict[str, list[tuple[int, int]]] = defaultdict(list)
         names = _Names(connection, state.owner)
-        for record, slot in zip(records, slots, strict=True):
+        documents = [_analyse(record) for record in records]
+        tails = read_tails(connection, state.owner, {term for document in documents for term in document.terms})
+        for record, slot, document in zip(records, slots, documents, strict=True):
             position = owner_and_position(slot)[1]
-            document = _analyse(record)
             session, opening = place_record(state, record, names)
-            attributes = _attributes(record, document, session, names)
-            if opening:
-                attributes = replace(attributes, flags=attributes.flags | flags.OPENING)
+            attributes = replace(
+                _attributes(record, document, session, names),
+                flags=document.bits | flags.ALIVE | (flags.OPENING if opening else 0),
+                fresh=sum(
+                    term not in tails and term not in postings for term in document.terms if term not in document.date
+                ),
+            )
             rows[position - start] = attributes.packed()
             state.alive += 1
             state.length += attributes.length
             for term, frequency in document.terms.items():
                 postings[term].append((position, frequency))
-        append_postings(connection, state.owner, postings, fresh=start == 0)
+        append_postings(connection, state.owner, postings, tails)
         append_attributes(connection, state.owner, start, rows)
         state.posted = start + len(rows)
 
@@ -238,6 +244,7 @@ class SearchIndex:
                 lambda was: replace(
                     _attributes(record, new, was.session, names),
                     flags=new.bits | flags.ALIVE | was.flags & flags.OPENING,
+                    fresh=was.fresh,
                 ),
             )
             state.length += after.length - before.length
@@ -316,6 +323,7 @@ def _attributes(record: RecordInput, document: Document, session: int, names: _N
         flags=document.bits | flags.ALIVE,
         kind=names.ordinal("kind", record.kind),
         role=names.ordinal("role", record.role),
+        fresh=0,
     )
 
 

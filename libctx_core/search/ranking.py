@@ -27,6 +27,7 @@ class SignalWeights:
         speaker: The question names exactly this record's speaker; one half if none or several.
         session: BM25 of the whole session.
         verbosity: ``ln(1 + content words) / 4``.
+        news: ``ln(1 + terms nobody used before in its owner) / 2``: what it was first to speak of.
         question: The record is a question.
         time: The question asks when, and the record holds a word of time.
         vector: Cosine, standardised over the scope, divided by four.
@@ -44,6 +45,7 @@ class SignalWeights:
     speaker: float = 2.29
     session: float = 2.38
     verbosity: float = 2.19
+    news: float = 0.0
     question: float = -0.70
     time: float = 1.82
     vector: float = 1.02
@@ -115,6 +117,7 @@ def _structural(scope: Scope, evidence: Evidence) -> dict[str, Floats]:
     asked = evidence.question
     found = {
         "verbosity": scope.verbosity,
+        "news": scope.news,
         "question": _flag(scope, flags.QUESTION),
         "opening": _flag(scope, flags.OPENING),
         "answer": _after(scope, _flag(scope, flags.QUESTION)),

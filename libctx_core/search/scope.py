@@ -29,6 +29,7 @@ ROW = np.dtype(
         ("flags", "<u2"),
         ("kind", "u1"),
         ("role", "u1"),
+        ("fresh", "u1"),
     ]
 )
 """Layout of `libctx_core.store.index.ATTRIBUTE`."""
@@ -62,6 +63,7 @@ class Scope:
         session_length: Length of each session.
         session_alive: Number of sessions that hold a record.
         verbosity: ``ln(1 + content words) / 4`` of each row.
+        news: ``ln(1 + fresh terms) / 2`` of each row.
         speaker: Speaker of each row, numbered through the scope; 0 if unknown.
         names: Speakers' folded names and their numbers.
     """
@@ -80,6 +82,7 @@ class Scope:
         self.alive = int(np.count_nonzero(self.is_alive))
         self.average = float(self.length.sum()) / max(1, self.alive) or 1.0
         self.verbosity: Floats = (np.log1p(raw["words"]) / 4).astype(np.float32)
+        self.news: Floats = (np.log1p(raw["fresh"]) / 2).astype(np.float32)
         self._number_sessions(raw, sizes)
         self._number_speakers(raw, sizes)
 

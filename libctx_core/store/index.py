@@ -46,11 +46,11 @@ INDEX = Component(
     ),
 )
 
-ATTRIBUTE = struct.Struct("<IHHHHBB")
-"""Attributes of one record: session, length, words, speaker, flags, kind, role."""
+ATTRIBUTE = struct.Struct("<IHHHHBBB")
+"""Attributes of one record, in the order of `Attributes`."""
 
 ATTRIBUTE_BLOCK = 256
-"""Records per attribute row: 3,584 bytes, one page."""
+"""Records per attribute row: 3,840 bytes, one page."""
 
 _BLOCK_BITS = 32
 
@@ -67,6 +67,7 @@ class Attributes:
         flags: Bits named in `libctx_core.search.flags`.
         kind: Ordinal of its kind in the owner.
         role: Ordinal of its role in the owner, 0 if it has none.
+        fresh: Terms that no earlier record of the owner held when it was indexed.
     """
 
     session: int
@@ -76,9 +77,10 @@ class Attributes:
     flags: int
     kind: int
     role: int
+    fresh: int
 
     def packed(self) -> bytes:
-        """Return the 14 bytes of the row; counts beyond 65,535 are cut there."""
+        """Return the 15 bytes of the row; what exceeds its field is cut there, an ordinal becomes 0."""
         return ATTRIBUTE.pack(
             self.session,
             min(self.length, 0xFFFF),
@@ -87,6 +89,7 @@ class Attributes:
             self.flags,
             self.kind if self.kind <= 0xFF else 0,
             self.role if self.role <= 0xFF else 0,
+            min(self.fresh, 0xFF),
         )
 
 
@@ -173,8 +176,19 @@ def read_clock(connection: apsw.Connection) -> int:
 # -- postings ---------------------------------------------------------------------
 
 
+def read_tails(connection: apsw.Connection, owner: int, terms: Iterable[str]) -> dict[str, Block]:
+    """Return the last block of each of the terms that the owner holds."""
+    tails: dict[str, Block] = {}
+    for term in sorted(terms):
+        for first, data in connection.execute(
+            "SELECT first, data FROM posting WHERE owner = ? AND term = ? ORDER BY first DESC LIMIT 1", (owner, term)
+        ):
+            tails[term] = first, data
+    return tails
+
+
 def append_postings(
-    connection: apsw.Connection, owner: int, postings: Mapping[str, Sequence[Posting]], *, fresh: bool = False
+    connection: apsw.Connection, owner: int, postings: Mapping[str, Sequence[Posting]], tails: Mapping[str, Block]
 ) -> None:
     """Append postings beyond the last position of the owner.
 
@@ -182,18 +196,11 @@ def append_postings(
         connection: The writer, inside a transaction.
         owner: Owner id.
         postings: Per term, rising positions and frequencies.
-        fresh: Whether the owner holds no postings yet, so that nothing needs to be read.
+        tails: Last block of each term that is there already, from `read_tails`.
     """
-    rows: list[tuple[int, str, int, bytes]] = []
-    for term in sorted(postings):
-        last: Block | None = None
-        if not fresh:
-            for first, data in connection.execute(
-                "SELECT first, data FROM posting WHERE owner = ? AND term = ? ORDER BY first DESC LIMIT 1",
-                (owner, term),
-            ):
-                last = first, data
-        rows.extend((owner, term, first, data) for first, data in pack(postings[term], last))
+    rows = [
+        (owner, term, first, data) for term in sorted(postings) for first, data in pack(postings[term], tails.get(term))
+    ]
     connection.executemany("INSERT OR REPLACE INTO posting(owner, term, first, data) VALUES(?,?,?,?)", rows)
 
 
