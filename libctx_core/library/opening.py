@@ -18,6 +18,7 @@ from libctx_core.governor.runtime import Runtime
 from libctx_core.library.view import LibraryView
 from libctx_core.models import check_identifier
 from libctx_core.plugins import Plugins
+from libctx_core.plugins.built_in import DEFAULT_EMBEDDER, DEFAULT_VECTOR_INDEX
 from libctx_core.ports import Embedder, TextCounter
 from libctx_core.store.access import ACCESS
 from libctx_core.store.database import Database, Durability
@@ -51,6 +52,8 @@ class LibraryOfContext(LibraryView):
         context_access: Where scopes come from.
         model: Chooses the default token counter.
         tokenizer: The default token counter; beats `model`.
+        vector_index: Name of a registered vector index: ``"numpy"`` keeps matrices in memory,
+            ``"sqlite-vec"`` computes distances inside SQLite.
 
     Raises:
         StoreError: The file cannot be used; its leaf says why.
@@ -71,6 +74,7 @@ class LibraryOfContext(LibraryView):
         context_access: ContextAccess = default_access,
         model: str | None = None,
         tokenizer: str | TextCounter | Callable[[str], int] | None = None,
+        vector_index: str = DEFAULT_VECTOR_INDEX,
     ) -> None:
         from libctx_core.search.index import SearchIndex
         from libctx_core.search.searcher import Searcher
@@ -85,13 +89,15 @@ class LibraryOfContext(LibraryView):
             for component in (OWNERS, ACCESS, EVENTS):
                 database.ensure(component)
             chosen = _embedder(loaded, embedder)
+            vectors = loaded.vector_index(vector_index)()
+            context_access.kinds.register(*loaded.resource_kinds())
             authority = Authority(
                 context_access,
                 unscoped_policy=UnscopedPolicy.DENY if access == "required" else None,
                 guard=loaded.check_access if loaded.implements("check_access") else None,
             )
             index = SearchIndex(database)
-            runtime = Runtime(database, index, Searcher(database, chosen), chosen, loaded, authority)
+            runtime = Runtime(database, index, Searcher(database, chosen, vectors=vectors), chosen, loaded, authority)
             if not read_only:
                 runtime.indexer = Indexer(database, index, chosen, chore=partial(index_memories, runtime))
         except BaseException:
@@ -165,5 +171,5 @@ def _embedder(plugins: Plugins, choice: Embedder | str | Literal[False] | None) 
     if choice is False:
         return None
     if choice is None:
-        return plugins.embedder("static")
+        return plugins.embedder(DEFAULT_EMBEDDER)
     return plugins.embedder(choice) if isinstance(choice, str) else choice

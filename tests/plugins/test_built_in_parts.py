@@ -41,3 +41,23 @@ def test_sqlite_vec_is_a_backend_of_its_own(plugins):
 
 def test_built_ins_can_be_named_by_their_owner(plugins):
     assert plugins.embedder("libctx:static").dimension == 256
+
+
+def test_a_library_chooses_its_parts_by_name_and_learns_new_resource_kinds(tmp_path):
+    from types import SimpleNamespace
+
+    from libctx_core import LibraryOfContext
+    from libctx_core.access import ContextAccess
+    from libctx_core.errors import PluginNotFoundError
+    from libctx_core.plugins import hookimpl
+
+    access = ContextAccess()
+    brings = SimpleNamespace(register_resource_kinds=hookimpl(lambda: ["MAILBOX"]))
+    with LibraryOfContext(
+        tmp_path / "library.sqlite", plugins=[brings], vector_index="sqlite-vec", context_access=access
+    ) as library:
+        library.shelve("The hull is blue.")
+        assert library.consult("blue hull", k=1)[0].text == "The hull is blue."
+    assert "MAILBOX" in access.kinds
+    with pytest.raises(PluginNotFoundError, match="vector index"):
+        LibraryOfContext(":memory:", plugins=[], vector_index="no-such-index")
