@@ -245,14 +245,18 @@ class MemoryWriting(MemoryReading):
         return self._purge.memory(memory)
 
     def derived_from(self, sources: Iterable[SourceRef]) -> dict[str, tuple[str, ...]]:
-        """Return the entries that stand on any of some sources, by memory; for redaction to follow."""
+        """Return the entries that stand on any of some sources, by memory; for redaction to follow.
+
+        Memories that the active scope may not read are left out.
+        """
         pairs = [(ref.source_type, ref.source_id) for ref in sources]
+        names = {owner.id: owner.key for owner in self._permitted(Operation.READ)}
         with self._ledger.database.read() as connection:
             found = rows.entries_from_sources(connection, self.collection, pairs)
-            names = {owner.id: owner.key for owner in rows.memories_of(connection, self.collection)}
         derived: dict[str, list[str]] = {}
         for owner, entry_id in found:
-            derived.setdefault(names[owner], []).append(entry_id)
+            if owner in names:
+                derived.setdefault(names[owner], []).append(entry_id)
         return {name: tuple(entries) for name, entries in derived.items()}
 
     def purge_derived(self, sources: Iterable[SourceRef]) -> dict[str, PurgeReceipt]:

@@ -28,7 +28,13 @@ from libctx_core.store.memory_writes import (
 
 T = TypeVar("T")
 
-KEPT: Final = ("entry and version ids", "content digests", "states and revision numbers")
+KEPT: Final = (
+    "entry and version ids",
+    "content digests",
+    "states",
+    "references of revisions to sources",
+    "names of speakers and sessions in the index",
+)
 UNREACHED: Final = ("backups and exports", "values that a program still holds", "copies of the file below SQLite")
 
 

@@ -7,7 +7,6 @@ from libctx_core.memory import Memories, MemoryService
 from libctx_core.search.index import SearchIndex
 from libctx_core.search.searcher import Searcher
 from libctx_core.store import Database
-
 from tests.memory.naive import NaiveBackend
 
 
@@ -23,7 +22,7 @@ def database(tmp_path):
     database.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def open_memories(embedder):
     """Return a function that opens the memories of a collection."""
 

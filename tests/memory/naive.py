@@ -97,9 +97,7 @@ class NaiveBackend:
         found.sort(key=lambda item: (-item[0], item[2].entry_id))
         return MemorySearchChannels(
             fts=tuple(
-                MemoryChannelHit(
-                    memory_ref=ref, entry_id=v.entry_id, entry_version_id=v.entry_version_id, text=v.text
-                )
+                MemoryChannelHit(memory_ref=ref, entry_id=v.entry_id, entry_version_id=v.entry_version_id, text=v.text)
                 for _, ref, v in found[: request.candidate_limit]
             )
         )
