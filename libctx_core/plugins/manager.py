@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from libctx_core import display
 from libctx_core.errors import LibctxError, PluginError
 from libctx_core.models import ContextEvent
 from libctx_core.plugins.loader import Loader, name_of
@@ -85,6 +86,16 @@ class Plugins:
     def faults(self) -> tuple[Fault, ...]:
         """The latest exceptions that were isolated, oldest first."""
         return tuple(self._calls.faults)
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return one mapping per plugin, for data frames."""
+        return [asdict(status) for status in self.statuses]
+
+    def __str__(self) -> str:
+        return display.table_text("plugins", self.to_records())
+
+    def _repr_html_(self) -> str:
+        return display.table_html("plugins", self.to_records())
 
     def implements(self, hook: str) -> bool:
         """Whether any loaded plugin implements a hook; lets a hot path skip preparing its arguments."""

@@ -168,3 +168,11 @@ def test_faults_are_bounded():
     for _ in range(250):
         plugins.on_event([])
     assert len(plugins.faults) == 100
+
+
+def test_plugins_show_themselves(installed):
+    installed("broken", "good")
+    plugins = Plugins.load(environment={})
+    assert "no such wheel" in str(plugins)
+    assert "<td>good</td>" in plugins._repr_html_()
+    assert {record["name"] for record in plugins.to_records()} == {"libctx", "broken", "good"}
