@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from libctx_core.search.bitcodes import BitEncoder, hamming, words_for
-from libctx_core.search.calibration import Calibration, Sample
+from libctx_core.search.bitcodes import BitEncoder, agreement, hamming, words_for
+from libctx_core.search.calibration import Calibration, Sample, pick, shortlist
 from libctx_core.search.matrix import unit_rows
 from libctx_core.search.slots import contained, slot_array
 from libctx_core.store.records import slot_of, slot_range
@@ -24,6 +24,11 @@ from libctx_core.store.vectors import VectorState, changed_slots, read_some_vect
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from libctx_core.search.calibration import Picker
+
+FORMAT = 1
+"""Grows when codes or calibrations come to mean something else; older ones are built anew."""
 
 NEVER = 0xFFFF
 """Distance of a code that must not be found; real ones are at most the dimension."""
@@ -71,7 +76,7 @@ class CodeTable:
         return len(self.slots) - self.saved > len(self.slots) // 4
 
     def distances(self, unit: "NDArray[np.float32]") -> "NDArray[np.uint16]":
-        """Return for each code in how many bits it differs from the question's."""
+        """Return for each code in how many bits it differs from the question's, `NEVER` if its vector is gone."""
         found = hamming(self.words, self.encoder.encode(unit.reshape(1, -1))[:, 0])
         found[self.dead] = NEVER
         return found
@@ -83,15 +88,16 @@ class CodeTable:
         line = self.calibration.intercept + self.calibration.slope * np.arange(int(distances.max()) + 1)
         return line.astype(np.float32)[distances]
 
-    def nearest(self, distances: "NDArray[np.uint16]", k: int) -> "NDArray[np.int64]":
-        """Return the slots of the candidates for the `k` nearest, ascending, ties included."""
-        import numpy as np
+    def nearest(
+        self, unit: "NDArray[np.float32]", distances: "NDArray[np.uint16]", candidates: int
+    ) -> "NDArray[np.int64]":
+        """Return the slots of the likeliest neighbours, ascending."""
+        return slot_array(self.slots[self.pick(unit, distances, candidates)].tolist())
 
-        wanted = self.calibration.candidates_for(k)
-        reach = NEVER - 1
-        if wanted < len(distances):
-            reach = min(reach, int(np.partition(distances, wanted)[wanted]))
-        return self.slots[np.flatnonzero(distances <= reach)]
+    def pick(self, unit: "NDArray[np.float32]", distances: "NDArray[np.uint16]", candidates: int) -> "NDArray[np.intp]":
+        """Return the indexes of the likeliest neighbours, in no particular order."""
+        rows = shortlist(distances, candidates, NEVER)
+        return pick(rows, agreement(self.words[:, rows], self.encoder.project(unit.reshape(1, -1))[0]), candidates)
 
 
 def build(connection: apsw.Connection, owner: int, state: VectorState) -> CodeTable:
@@ -111,10 +117,16 @@ def build(connection: apsw.Connection, owner: int, state: VectorState) -> CodeTa
         words[:, filled:end] = encoder.encode(units)
         sample.measure(units, filled)
         filled = end
-    words = words[:, :filled]
-    codes = encoder.encode(sample.questions)
-    calibration = sample.calibrate(hamming(words, codes[:, at]) for at in range(codes.shape[1]))
-    return CodeTable(owner, state, encoder, slots[:filled], words, np.empty(0, np.intp), calibration, 0)
+    table = CodeTable(
+        owner, state, encoder, slots[:filled], words[:, :filled], np.empty(0, np.intp), Calibration(0, 0.0, 0.0, 0.0), 0
+    )
+
+    def look(question: int) -> "tuple[NDArray[np.uint16], Picker]":
+        unit = sample.questions[question]
+        distances = table.distances(unit)
+        return distances, lambda candidates: table.pick(unit, distances, candidates)
+
+    return replace(table, calibration=sample.calibrate(look))
 
 
 def load(connection: apsw.Connection, owner: int, state: VectorState) -> CodeTable | None:
@@ -123,6 +135,9 @@ def load(connection: apsw.Connection, owner: int, state: VectorState) -> CodeTab
 
     header = read_header(connection, owner)
     if header is None or header.epoch != state.epoch:
+        return None
+    settings = json.loads(header.settings)
+    if settings.pop("format", None) != FORMAT:
         return None
     slots = np.empty(header.count, np.int64)
     words = np.empty((words_for(state.dimension), header.count + header.count // _SPARE), np.uint64)
@@ -141,7 +156,7 @@ def load(connection: apsw.Connection, owner: int, state: VectorState) -> CodeTab
         slots,
         words[:, :filled],
         np.empty(0, np.intp),
-        Calibration(**json.loads(header.settings)),
+        Calibration(**settings),
         filled,
     )
     return refresh(connection, table, state)
@@ -162,7 +177,7 @@ def save(connection: apsw.Connection, table: CodeTable) -> None:
         table.state.changes,
         table.state.tail,
         len(slots),
-        json.dumps(asdict(table.calibration)),
+        json.dumps({"format": FORMAT, **asdict(table.calibration)}),
         table.encoder.to_bytes(),
     )
     starts = range(0, len(slots), BLOCK)

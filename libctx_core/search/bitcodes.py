@@ -57,14 +57,18 @@ class BitEncoder:
         rotation = numbers[dimension:].reshape(dimension, dimension) if len(numbers) > dimension else None
         return cls(numbers[:dimension], rotation)
 
+    def project(self, units: "NDArray[np.float32]") -> "NDArray[np.float32]":
+        """Return unit rows relative to the centre, on the axes whose signs are the bits."""
+        moved: NDArray[np.float32] = units - self.centre
+        if self.rotation is not None:
+            moved = moved @ self.rotation
+        return moved
+
     def encode(self, units: "NDArray[np.float32]") -> "NDArray[np.uint64]":
         """Return the codes of unit rows as columns, shape ``(words, rows)``, 64 bits to a word."""
         import numpy as np
 
-        moved = units - self.centre
-        if self.rotation is not None:
-            moved = moved @ self.rotation
-        packed = np.packbits(moved > 0.0, axis=1)
+        packed = np.packbits(self.project(units) > 0.0, axis=1)
         padded = np.zeros((len(packed), 8 * words_for(units.shape[1])), np.uint8)
         padded[:, : packed.shape[1]] = packed
         return np.ascontiguousarray(padded.view(np.uint64).T)
@@ -90,4 +94,21 @@ def hamming(words: "NDArray[np.uint64]", code: "NDArray[np.uint64]") -> "NDArray
             np.bitwise_xor(row[start:end], word, out=differing[:size])
             np.bitwise_count(differing[:size], out=bits[:size])
             np.add(found[start:end], bits[:size], out=found[start:end])
+    return found
+
+
+def agreement(words: "NDArray[np.uint64]", projected: "NDArray[np.float32]") -> "NDArray[np.float32]":
+    """Return for each column of `words` how well its bits agree with a projected question.
+
+    That is the sum of the question's numbers where the bit is set: finer than the Hamming
+    distance, because an axis counts as much as the question leans to it.
+    """
+    import numpy as np
+
+    octets = np.ascontiguousarray(words.T).view(np.uint8)
+    numbers = np.zeros(8 * octets.shape[1], np.float32)
+    numbers[: len(projected)] = projected
+    bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32)
+    sums = numbers.reshape(-1, 8) @ bits.T
+    found: NDArray[np.float32] = sums[np.arange(octets.shape[1]), octets].sum(axis=1)
     return found

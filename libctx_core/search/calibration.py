@@ -1,12 +1,14 @@
 """How many candidates bit codes must name so that the true neighbours are among them: measured, not assumed."""
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    Picker: TypeAlias = Callable[[int], NDArray[np.intp]]
 
 QUESTIONS = 48
 """Stored vectors that serve as sample questions."""
@@ -16,8 +18,13 @@ NEIGHBOURS = 10
 TARGET_RECALL = 0.98
 """Share of the true ten neighbours that must be among the candidates on average."""
 
-LADDER = (320, 640, 1_280, 2_560, 5_120, 10_240, 20_480)
+LADDER = (160, 320, 640, 1_280, 2_560, 5_120, 10_240)
 """Numbers of candidates that are tried, cheapest first."""
+
+SHORTLIST = 4
+"""Codes by Hamming distance per candidate, from which the finer agreement picks."""
+
+LEAST_SHORTLIST = 4_096
 
 _TWIN = 1.0 - 1e-6
 """Cosine from which a vector counts as the question itself, which any code finds."""
@@ -42,6 +49,26 @@ class Calibration:
     def candidates_for(self, k: int) -> int:
         """Return how many candidates `k` neighbours need."""
         return self.candidates * max(1, -(-k // NEIGHBOURS))
+
+
+def shortlist(distances: "NDArray[np.uint16]", candidates: int, never: int) -> "NDArray[np.intp]":
+    """Return the codes from which so many candidates are picked: the nearest by Hamming distance, ties included."""
+    import numpy as np
+
+    wanted = max(LEAST_SHORTLIST, SHORTLIST * candidates)
+    reach = never - 1
+    if wanted < len(distances):
+        reach = min(reach, int(np.partition(distances, wanted)[wanted]))
+    return np.flatnonzero(distances <= reach)
+
+
+def pick(rows: "NDArray[np.intp]", agreements: "NDArray[np.float32]", candidates: int) -> "NDArray[np.intp]":
+    """Return the rows that agree best with the question, in no particular order."""
+    import numpy as np
+
+    if candidates >= len(rows):
+        return rows
+    return rows[np.argpartition(-agreements, candidates)[:candidates]]
 
 
 class Sample:
@@ -74,20 +101,23 @@ class Sample:
         self._scores = np.take_along_axis(joined, top, axis=1)
         self._rows = np.take_along_axis(rows, top, axis=1)
 
-    def calibrate(self, distances: "Iterable[NDArray[np.uint16]]") -> Calibration:
-        """Return what the codes' distances to each question, in turn, say about the codes."""
+    def calibrate(self, look: "Callable[[int], tuple[NDArray[np.uint16], Picker]]") -> Calibration:
+        """Return what the codes say about the sample questions.
+
+        Args:
+            look: Returns, for the index of a question, the distance of every code to it and
+                what picks that many candidates for it.
+        """
         import numpy as np
 
         shares = np.zeros(len(LADDER))
         pairs: list[NDArray[np.float64]] = []
-        for question, found in enumerate(distances):
+        for question in range(len(self.questions)):
+            distances, picked = look(question)
             true = self._rows[question][np.isfinite(self._scores[question])]
-            ordered = np.sort(found)
-            reach = ordered[np.minimum(LADDER, len(found) - 1)]
-            hit = found[true][:, None] <= reach[None, :]
-            shares += hit.mean(axis=0) if len(true) else 1.0
+            shares += [np.isin(true, picked(size)).mean() if len(true) else 1.0 for size in LADDER]
             seen = self._seen[question]
-            pairs.append(np.stack([found[: len(seen)].astype(np.float64), seen.astype(np.float64)]))
+            pairs.append(np.stack([distances[: len(seen)].astype(np.float64), seen.astype(np.float64)]))
         shares /= max(1, len(self.questions))
         line = np.concatenate(pairs, axis=1)
         slope, intercept = np.polyfit(line[0], line[1], 1) if np.ptp(line[0]) > 0.0 else (0.0, float(line[1].mean()))

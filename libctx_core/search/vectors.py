@@ -18,7 +18,6 @@ from libctx_core.errors import EmbeddingDimensionError, InvalidInputError, Optio
 from libctx_core.search import accelerator
 from libctx_core.search.accelerator import NEVER, CodeTable
 from libctx_core.search.cache import ByteCache
-from libctx_core.search.calibration import NEIGHBOURS
 from libctx_core.search.matrix import OwnerMatrix, load, refresh, unit_rows
 from libctx_core.search.neighbours import Neighbour, masked, nearest_in_sql, neighbours
 from libctx_core.search.slots import SlotSet, contained
@@ -269,7 +268,8 @@ def _measured(
     distances = codes.distances(unit)
     if permitted is not None:
         distances[contained(codes.slots, permitted.slots) == permitted.negated] = NEVER
-    slots, rows = read_some_vectors(connection, codes.nearest(distances, k), codes.state.dimension)
+    candidates = codes.nearest(unit, distances, codes.calibration.candidates_for(k))
+    slots, rows = read_some_vectors(connection, candidates, codes.state.dimension)
     return neighbours(slots, unit_rows(rows) @ unit, k)
 
 
@@ -280,7 +280,8 @@ def _estimated(
     distances = codes.distances(unit)
     alive = distances != NEVER
     yield codes.slots[alive], codes.estimates(distances[alive])
-    slots, rows = read_some_vectors(connection, codes.nearest(distances, NEIGHBOURS), codes.state.dimension)
+    candidates = codes.nearest(unit, distances, codes.calibration.candidates)
+    slots, rows = read_some_vectors(connection, candidates, codes.state.dimension)
     yield slots, unit_rows(rows) @ unit
 
 
