@@ -14,7 +14,8 @@ from typing import Any, Protocol
 
 import apsw
 
-from langchain_libctx.checkpoint.memo import ListMemo, fingerprint
+from langchain_libctx.checkpoint.memo import ListMemo
+from langchain_libctx.fingerprints import fingerprint
 from langchain_libctx.sql import fetch
 
 FAN_OUT = 64

@@ -1,31 +1,12 @@
 """What a process remembers of the lists it stored last, so that it serialises only what is new."""
 
-import marshal
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from pydantic import BaseModel
 
 MAX_BYTES = 16 * 2**20
 """Fingerprints kept per checkpointer, over all threads."""
-
-
-def fingerprint(item: Any) -> bytes | None:
-    """Return bytes that change whenever the fields of a message change, or None.
-
-    Marshalling a message's fields is a fifth of the cost of serialising it, and tells
-    apart all that its serialised form tells apart. The bytes are compared within this
-    process only and never read back.
-    """
-    if not isinstance(item, BaseModel):
-        return None
-    try:
-        return type(item).__qualname__.encode() + marshal.dumps((item.__dict__, item.__pydantic_extra__), 2)
-    except ValueError:
-        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ import apsw
 from langchain_core.runnables import RunnableConfig
 
 from langchain_libctx.checkpoint.chunks import ChunkReader, Serializer
-from langchain_libctx.checkpoint.memo import ListMemo, MemoCache, fingerprint
+from langchain_libctx.checkpoint.memo import ListMemo, MemoCache
 from langchain_libctx.checkpoint.rows import CheckpointRow, ThreadRow, find_thread, select_checkpoints, select_writes
 from langchain_libctx.extras import extra
 from langchain_libctx.filters import check_filter, matches
+from langchain_libctx.fingerprints import fingerprint
 from libctx_core.store.database import Database
 
 with extra("langgraph", "the LangGraph checkpointer"):

@@ -12,8 +12,22 @@ class TestMyHistory(HistorySuite):
 ```
 """
 
+from typing import TYPE_CHECKING, Any
+
 from langchain_libctx.testing.envelopes import Violation, violations
 from langchain_libctx.testing.history import HistorySuite
 from langchain_libctx.testing.memory import MemorySuite
 
-__all__ = ["HistorySuite", "MemorySuite", "Violation", "violations"]
+if TYPE_CHECKING:
+    from langchain_libctx.testing.middleware import MiddlewareSuite
+
+__all__ = ["HistorySuite", "MemorySuite", "MiddlewareSuite", "Violation", "violations"]
+
+
+def __getattr__(name: str) -> Any:
+    # agents are an extra of their own
+    if name == "MiddlewareSuite":
+        from langchain_libctx.testing.middleware import MiddlewareSuite
+
+        return MiddlewareSuite
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
