@@ -36,6 +36,9 @@ NEVER = 0xFFFF
 _SPARE = 8
 """Buffers hold one code in this many more than needed; a table is copied when as many are dead."""
 
+_FEW_DEAD = 1_024
+"""Dead codes that are never worth a copy."""
+
 _SAMPLE = 4_096
 """Vectors the centre is the mean of."""
 
@@ -74,6 +77,10 @@ class CodeTable:
     def is_worth_saving(self) -> bool:
         """Whether a good part of the codes is not in the file yet."""
         return len(self.slots) - self.saved > len(self.slots) // 4
+
+    def as_of(self, state: VectorState) -> "CodeTable":
+        """Return the table for an older snapshot, to which removed vectors may still exist."""
+        return self if state.changes >= self.state.changes else replace(self, dead=self.dead[:0])
 
     def distances(self, unit: "NDArray[np.float32]") -> "NDArray[np.uint16]":
         """Return for each code in how many bits it differs from the question's, `NEVER` if its vector is gone."""
@@ -221,14 +228,16 @@ def _rewrite(connection: apsw.Connection, known: CodeTable, state: VectorState) 
     gone = np.flatnonzero(contained(known.slots, touched)) if len(touched) else np.empty(0, np.intp)
     dead = np.concatenate([known.dead, gone])
     found, rows = read_some_vectors(connection, touched, state.dimension)
-    if not len(found) and len(dead) <= len(known.slots) // _SPARE:
+    if not len(found) and len(dead) <= max(_FEW_DEAD, len(known.slots) // _SPARE):
         return replace(known, dead=dead)
     keep = np.ones(len(known.slots), np.bool_)
     keep[dead] = False
     slots = np.concatenate([known.slots[keep], found])
     order = np.argsort(slots, kind="stable")
     codes = np.concatenate([known.words[:, keep], known.encoder.encode(unit_rows(rows))], axis=1)
-    return replace(known, slots=slots[order], words=codes[:, order], dead=np.empty(0, np.intp))
+    words = np.empty((len(codes), len(order) + len(order) // _SPARE), np.uint64)
+    words[:, : len(order)] = codes[:, order]
+    return replace(known, slots=slots[order], words=words[:, : len(order)], dead=np.empty(0, np.intp))
 
 
 def _append(connection: apsw.Connection, known: CodeTable, state: VectorState) -> CodeTable:

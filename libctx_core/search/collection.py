@@ -32,6 +32,7 @@ from libctx_core.search.collection_query import (
 from libctx_core.search.filters import Filter, prune
 from libctx_core.search.filters_sql import matching
 from libctx_core.search.index import SearchIndex
+from libctx_core.search.neighbours import VectorSearch
 from libctx_core.search.slots import SlotSet, slot_array
 from libctx_core.search.vectors import VectorIndex
 from libctx_core.store.database import Database
@@ -77,7 +78,7 @@ class VectorCollection:
         collection: str = DEFAULT_COLLECTION,
         profile: str | None = None,
         dimension: int | None = None,
-        index: VectorIndex | None = None,
+        index: VectorSearch | None = None,
         guard: Guard | None = None,
         user: str | None = None,
     ) -> None:
@@ -86,7 +87,7 @@ class VectorCollection:
         self.profile = profile
         self.dimension = dimension
         self._database = database
-        self._index = index or VectorIndex()
+        self._index: VectorSearch = index or VectorIndex()
         self._searcher: Searcher | None = None
         self._guard: Guard = guard or OpenGuard()
         self._user = user

@@ -12,10 +12,9 @@ from libctx_core.search.filters import Filter, prune
 from libctx_core.search.filters_sql import matching
 from libctx_core.search.matrix import unit_rows
 from libctx_core.search.mmr import diverse
-from libctx_core.search.neighbours import Neighbour
+from libctx_core.search.neighbours import Neighbour, VectorSearch
 from libctx_core.search.request import SearchRequest
 from libctx_core.search.slots import SlotSet, slot_array
-from libctx_core.search.vectors import VectorIndex
 from libctx_core.store.records import slots_of_keys, slots_of_refs
 from libctx_core.store.vectors import read_some_vectors, vector_bytes, vector_state
 
@@ -114,7 +113,7 @@ def answer(
     connection: apsw.Connection,
     owner: int,
     query: CollectionQuery,
-    index: VectorIndex,
+    index: VectorSearch,
     searcher: "Callable[[], Searcher]",
 ) -> list[CollectionHit]:
     """Return the hits of a query on the connection's snapshot.

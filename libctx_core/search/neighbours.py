@@ -1,12 +1,14 @@
-"""Neighbours: records by closeness, taken from scores or computed inside SQLite."""
+"""Neighbours: records by closeness, who finds them, and how they are taken from scores or from SQLite."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import apsw
 
 from libctx_core.search.matrix import best
 from libctx_core.search.slots import SlotSet, contained
+from libctx_core.store.database import Database
 from libctx_core.store.records import slot_range
 
 if TYPE_CHECKING:
@@ -25,6 +27,37 @@ class Neighbour:
 
     slot: int
     similarity: float
+
+
+class VectorSearch(Protocol):
+    """What search asks of a vector index; `libctx_core.testing.vectors` tests it.
+
+    An index reads vectors through `libctx_core.store.vectors` on the connection it is
+    given, so that it sees that snapshot, and may cache what `VectorState` lets it check.
+    """
+
+    def similarities(
+        self, connection: apsw.Connection, owners: Sequence[int], query: "Sequence[float] | NDArray[np.float32]", /
+    ) -> "dict[int, NDArray[np.float32]]":
+        """Return per owner with vectors the cosine of every position, NaN where there is none."""
+        ...
+
+    def top_k(
+        self,
+        connection: apsw.Connection,
+        owners: Sequence[int],
+        query: "Sequence[float] | NDArray[np.float32]",
+        k: int,
+        /,
+        *,
+        allowed: Mapping[int, SlotSet] | None = None,
+    ) -> list[Neighbour]:
+        """Return the `k` closest among exactly what is allowed, closest first, ties by slot."""
+        ...
+
+    def save_codes(self, database: Database, owner: int, /) -> bool:
+        """Store what took long to derive, after a search; tell whether anything was stored."""
+        ...
 
 
 def masked(

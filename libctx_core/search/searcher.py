@@ -11,6 +11,7 @@ from libctx_core.errors import EmbeddingProfileError
 from libctx_core.ports import Embedder
 from libctx_core.search.analysis import analyse_question
 from libctx_core.search.lexical import look_up
+from libctx_core.search.neighbours import VectorSearch
 from libctx_core.search.ranking import (
     DEFAULT_WEIGHTS,
     Evidence,
@@ -51,7 +52,7 @@ class Searcher:
         database: Database,
         embedder: Embedder | None = None,
         *,
-        vectors: VectorIndex | None = None,
+        vectors: VectorSearch | None = None,
         weights: SignalWeights = DEFAULT_WEIGHTS,
     ) -> None:
         for component in (OWNERS, RECORDS, INDEX):
@@ -60,7 +61,7 @@ class Searcher:
         self._embedder = embedder
         self._weights = weights
         self._scopes = ScopeCache()
-        self._vectors = vectors or VectorIndex()
+        self._vectors: VectorSearch = vectors or VectorIndex()
 
     def search(self, request: SearchRequest) -> list[RecordHit]:
         """Return the best records, best first.

@@ -8,7 +8,7 @@ first and the best k are taken among exactly those: nothing is over-fetched and 
 Only an owner whose matrix would exceed the cache is looked at through bit codes first.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -116,7 +116,7 @@ class VectorIndex:
         query: "Sequence[float] | NDArray[np.float32]",
         k: int,
         *,
-        allowed: "dict[int, SlotSet] | None" = None,
+        allowed: Mapping[int, SlotSet] | None = None,
     ) -> list[Neighbour]:
         """Return the `k` closest records, closest first, equal ones by ascending slot.
 
@@ -245,7 +245,7 @@ class VectorIndex:
             return accelerator.build(connection, owner, state) if fresh is None else fresh
 
         table = self._codes.renew(owner, renewed)
-        return table if table.calibration.candidates else None
+        return table.as_of(state) if table.calibration.candidates else None
 
     def _is_too_large(self, state: VectorState) -> bool:
         return 4 * state.count * state.dimension > self.cache_bytes
