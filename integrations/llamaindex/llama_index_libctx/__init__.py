@@ -4,6 +4,7 @@ from llama_index_libctx.docstore import LibraryDocumentStore, LibraryIndexStore
 from llama_index_libctx.index import LibraryVectorIndex
 from llama_index_libctx.ingestion import LibraryIngestionPipeline
 from llama_index_libctx.kvstore import LibraryKVStore
+from llama_index_libctx.memory import LibraryMemory
 from llama_index_libctx.storage import library_storage_context
 from llama_index_libctx.vector_store import LibraryVectorStore
 
@@ -12,6 +13,7 @@ __all__ = [
     "LibraryIndexStore",
     "LibraryIngestionPipeline",
     "LibraryKVStore",
+    "LibraryMemory",
     "LibraryVectorIndex",
     "LibraryVectorStore",
     "library_storage_context",
