@@ -144,19 +144,19 @@ def _restore_events(library: LibraryView, batch: list[Line], done: Restored) -> 
 
     def store(connection: apsw.Connection) -> int:
         thread = _thread(connection, batch[0])
-        head = log.thread_head(connection, thread.id)
+        before = _last_sequence(connection, thread.id)
         for line, event in zip(batch, log.append(connection, thread.id, drafts), strict=True):
             _bring_up_to_date(library, connection, thread.id, event, line)
-        return 0 if head is None else head.last_sequence
+        return _last_sequence(connection, thread.id) - before
 
-    before = library.database.write(store)
-    with library.database.read() as connection:
-        thread = find_owner(connection, THREAD, batch[0]["collection"], batch[0]["session_id"])
-        assert thread is not None, "it was just stored"
-        head = log.thread_head(connection, thread.id)
-    stored = (0 if head is None else head.last_sequence) - before
+    stored = library.database.write(store)
     done.events += stored
     done.known += len(batch) - stored
+
+
+def _last_sequence(connection: apsw.Connection, thread: int) -> int:
+    head = log.thread_head(connection, thread)
+    return 0 if head is None else head.last_sequence
 
 
 def _draft(library: LibraryView, line: Line) -> EventDraft:

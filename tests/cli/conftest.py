@@ -53,6 +53,7 @@ def fill(library):
         native={"provider": "x", "n": 1},
     )
     first.record("tool", [{"type": "tool_result", "tool_call_id": "c1", "content": "blue"}], event_id="t1")
+    first.record("user", "And if we had taken berth D-04?", event_id="f1", parent_event_id="a1")
     second = library.open_context_governor(
         "s2", collection="other", resource=ResourceMetadata("THREAD", "res-1", "boundary-1")
     )

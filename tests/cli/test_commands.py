@@ -23,6 +23,10 @@ def content(path):
                 owner.resource_id,
                 owner.boundary_id,
                 list(library.open_context_governor(owner.key, collection=owner.collection).export()),
+                [
+                    event.branch
+                    for event in library.open_context_governor(owner.key, collection=owner.collection).history()
+                ],
             )
             for owner in owners
             if owner.kind == "THREAD"
@@ -38,7 +42,7 @@ def content(path):
 def test_stats_counts(libctx, filled):
     counts = libctx("stats", filled, "--json").json()
     assert counts["threads"] == 2
-    assert counts["events"] == 8
+    assert counts["events"] == 9
     assert counts["bytes"] > 0
     assert "events" in libctx("stats", filled).out
 
@@ -46,7 +50,7 @@ def test_stats_counts(libctx, filled):
 def test_threads_lists_and_filters(libctx, filled):
     rows = libctx("threads", filled, "--json").json()
     assert [(row["collection"], row["session"], row["events"]) for row in rows] == [
-        ("default", "boat", 7),
+        ("default", "boat", 8),
         ("other", "s2", 1),
     ]
     assert rows[0]["owner"] == "ada"
@@ -56,11 +60,11 @@ def test_threads_lists_and_filters(libctx, filled):
 
 def test_history_shows_events_in_order(libctx, filled):
     events = libctx("history", filled, "boat", "--json").json()
-    assert [event["sequence"] for event in events] == [1, 2, 3, 4, 5, 6, 7]
+    assert [event["sequence"] for event in events] == [1, 2, 3, 4, 5, 6, 7, 8]
     assert events[4]["content"] == "The hull is RAL 5011."
     assert [event["event_id"] for event in libctx("history", filled, "boat", "-n", "2", "--json").json()] == [
-        "a2",
         "t1",
+        "f1",
     ]
     shown = libctx("history", filled, "boat").out
     assert "[redacted]" in shown
@@ -99,7 +103,7 @@ def test_export_and_import_lose_nothing(libctx, filled, tmp_path):
     exported, copy = tmp_path / "out.jsonl", tmp_path / "copy.sqlite"
     assert libctx("export", filled, exported).code == 0
     done = libctx("import", copy, exported, "--json").json()
-    assert done == {"threads": 2, "events": 8, "books": 2, "known": 0, "searchable": True}
+    assert done == {"threads": 2, "events": 9, "books": 2, "known": 0, "searchable": True}
     assert content(copy) == content(filled)
     assert "C-27" in libctx("consult", copy, "mooring berth", "-k", "1").out
 
@@ -110,7 +114,7 @@ def test_an_import_run_again_stores_nothing_twice(libctx, filled, tmp_path):
     libctx("import", copy, exported)
     before = content(copy)
     again = libctx("import", copy, exported, "--json").json()
-    assert (again["events"], again["books"], again["known"]) == (0, 0, 10)
+    assert (again["events"], again["books"], again["known"]) == (0, 0, 11)
     assert content(copy) == before
 
 
@@ -127,7 +131,7 @@ def test_export_and_import_work_through_pipes(filled, tmp_path):
 
 def test_an_export_is_for_its_owner_only_and_never_overwrites(libctx, filled, tmp_path):
     exported = tmp_path / "out.jsonl"
-    assert libctx("export", filled, exported, "--json").json()["lines"] == 12
+    assert libctx("export", filled, exported, "--json").json()["lines"] == 13
     if sys.platform != "win32":
         assert stat.S_IMODE(exported.stat().st_mode) == 0o600
     result = libctx("export", filled, exported)
