@@ -137,9 +137,13 @@ _NOTHING = Note()
 
 
 def steps_of(delta: Delta) -> list[Step]:
-    """Return a plan in the form the store writes."""
+    """Return a plan in the form the store writes, in the order the entries were given.
+
+    Order matters: what was said together is stored, and found, side by side.
+    """
     steps = []
-    for change in delta.changes:
+    given = {entry_id: at for at, entry_id in enumerate(delta.versions)}
+    for change in sorted(delta.changes, key=lambda change: given.get(change.entry_id, -1)):
         version = delta.versions.get(change.entry_id)
         note = delta.notes.get(change.entry_id, _NOTHING)
         steps.append(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from libctx_core.memory.canonical import MAX_ENTRY_TEXT_BYTES
 from libctx_core.memory.plan import Proposal
 from libctx_core.memory.values import EntryContext
-from libctx_core.models import ContextEvent
+from libctx_core.models import ContextEvent, caption_of
 from libctx_core.sources.values import SourceRef
 
 EVENT_SOURCE_TYPE = "event"
@@ -37,6 +37,7 @@ def event_proposals(
                     speaker=event.speaker or event.role,
                     session=session,
                     occurred_at=event.created_at if event.occurred_at is None else event.occurred_at,
+                    caption=caption_of(event.content),
                 ),
             )
 

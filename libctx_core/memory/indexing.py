@@ -39,6 +39,13 @@ def record_of(row: PendingRow) -> RecordInput:
     )
 
 
+def _embedded_text(record: RecordInput) -> str:
+    """Return the text an entry is embedded by: who said it, what, and what was attached."""
+    speaker = f"{record.speaker}: " if record.speaker else ""
+    caption = f" {record.caption}" if record.caption else ""
+    return f"{speaker}{record.text}{caption}"
+
+
 class MemoryIndexer:
     """Works off the outbox of memories.
 
@@ -114,7 +121,7 @@ class MemoryIndexer:
     def _post(self, owner: int, waiting: Sequence[PendingRow]) -> int:
         wanted = [row for row in waiting if row.active and row.text is not None]
         records = {row.entry: record_of(row) for row in wanted}
-        vectors = self._embed([row.text or "" for row in wanted])
+        vectors = self._embed([_embedded_text(records[row.entry]) for row in wanted])
         place = {row.entry: at for at, row in enumerate(wanted)}
         profile = "" if self._embedder is None else self._embedder.profile_id
 

@@ -53,6 +53,7 @@ def test_many_entries_make_one_revision_with_all_their_evidence(memories):
     )
     assert done.written == 2
     assert done.citations[0] == done.citations[2]
+    assert [view.text for view in memories.entries()] == ["One.", "Two."]
     assert memories.head().lineage.sources == (ref("a"), ref("b"))
 
 

@@ -1,5 +1,6 @@
 """Any sequence of operations gives what a model with complete manifests gives."""
 
+import hashlib
 import tempfile
 from pathlib import Path
 
@@ -41,11 +42,19 @@ class MemoryMachine(RuleBasedStateMachine):
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
         self.model = ModelMemory()
+        self.made = 0
         self.open()
 
     def open(self) -> None:
         self.database = Database(Path(self.folder.name) / "library.db", durability="normal")
-        self.memories = Memories(self.database, SearchIndex(self.database), Searcher(self.database))
+        self.memories = Memories(
+            self.database, SearchIndex(self.database), Searcher(self.database), id_factory=self.make_id
+        )
+
+    def make_id(self, kind: str) -> str:
+        """The same ids in every run, in no order."""
+        self.made += 1
+        return hashlib.sha256(f"{kind} {self.made}".encode()).hexdigest()[:12]
 
     def teardown(self) -> None:
         self.check_everything()
