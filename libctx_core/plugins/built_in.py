@@ -5,13 +5,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from libctx_core.plugins.markers import hookimpl
-from libctx_core.plugins.specs import Factory, StorageFactory
+from libctx_core.plugins.specs import StorageFactory
 from libctx_core.ports import Embedder, TextCounter
 
 if TYPE_CHECKING:
     import apsw
 
-    from libctx_core.search.vectors import Backend, VectorIndex
+    from libctx_core.search.neighbours import VectorSearch
+    from libctx_core.search.vectors import Backend
     from libctx_core.store.database import Database, Durability
 
 DEFAULT_EMBEDDER = "static"
@@ -27,7 +28,7 @@ def register_storage_backends() -> Mapping[str, StorageFactory]:
 
 
 @hookimpl
-def register_vector_indexes() -> Mapping[str, Factory]:
+def register_vector_indexes() -> "Mapping[str, Callable[[], VectorSearch]]":
     """Bring ``numpy``, scanned matrices, and ``sqlite-vec``, distances computed inside SQLite."""
     return {
         DEFAULT_VECTOR_INDEX: partial(_vector_index, "numpy"),
@@ -65,7 +66,7 @@ def _sqlite(
     return Database(path, durability=durability, read_only=read_only, on_connect=on_connect)
 
 
-def _vector_index(backend: "Backend") -> "VectorIndex":
+def _vector_index(backend: "Backend") -> "VectorSearch":
     from libctx_core.search.vectors import VectorIndex
 
     return VectorIndex(backend=backend)

@@ -25,6 +25,9 @@ from libctx_core.ports import (
 if TYPE_CHECKING:
     import apsw
 
+    from libctx_core.search.neighbours import VectorSearch
+    from libctx_core.sources.adapters import SourceAdapter
+
 
 _AT_OPENING = ("check_access", "sqlite_connect")
 """Hooks a library asks for when it opens; one that came later would be left out without a word."""
@@ -111,7 +114,7 @@ class Plugins:
         """Return what opens a store."""
         return self._contributions.factories["register_storage_backends"].find(name).value
 
-    def vector_index(self, name: str) -> Callable[..., Any]:
+    def vector_index(self, name: str) -> "Callable[[], VectorSearch]":
         """Return the factory of a vector index."""
         return self._contributions.factories["register_vector_indexes"].find(name).value
 
@@ -125,9 +128,10 @@ class Plugins:
         counter: TextCounter = self._build("register_tokenizers", name, TextCounter)
         return counter
 
-    def source_adapter(self, name: str) -> Any:
+    def source_adapter(self, name: str) -> "SourceAdapter[Any, Any, Any]":
         """Build a source adapter."""
-        return self._build("register_source_adapters", name)
+        adapter: SourceAdapter[Any, Any, Any] = self._build("register_source_adapters", name)
+        return adapter
 
     def reranker(self, name: str) -> Any:
         """Build a reranker."""

@@ -31,6 +31,9 @@ from libctx_core.ports import (
 if TYPE_CHECKING:
     import apsw
 
+    from libctx_core.search.neighbours import VectorSearch
+    from libctx_core.sources.adapters import SourceAdapter
+
 Factory = Callable[..., Any]
 """Builds a part when it is first needed; heavy imports belong inside it."""
 
@@ -56,33 +59,39 @@ class StorageFactory(Protocol):
 
 @hookspec
 def register_storage_backends() -> Mapping[str, StorageFactory]:
-    """Bring storage backends, by name. Collected.
+    """Bring storage backends, by name: they open what `libctx_core.store.Database` is. Collected."""
+    raise NotImplementedError
 
-    Each must pass `libctx_core.testing`'s storage suite.
+
+@hookspec
+def register_vector_indexes() -> "Mapping[str, Callable[[], VectorSearch]]":
+    """Bring vector indexes, by name: factories that take nothing and return a `VectorSearch`. Collected.
+
+    Each must pass the suite in `libctx_core.testing.vectors`.
     """
     raise NotImplementedError
 
 
 @hookspec
-def register_vector_indexes() -> Mapping[str, Factory]:
-    """Bring vector indexes, by name: factories of what `libctx_core.search` asks of an index. Collected."""
-    raise NotImplementedError
-
-
-@hookspec
 def register_embedders() -> Mapping[str, Callable[[], Embedder]]:
-    """Bring embedders, by name: factories that take nothing and return an `Embedder`. Collected."""
+    """Bring embedders, by name: factories that take nothing and return an `Embedder`. Collected.
+
+    Each must pass the suite in `libctx_core.testing.embedders`.
+    """
     raise NotImplementedError
 
 
 @hookspec
 def register_tokenizers() -> Mapping[str, Callable[[], TextCounter]]:
-    """Bring token counters, by name: factories that take nothing and return a `TextCounter`. Collected."""
+    """Bring token counters, by name: factories that take nothing and return a `TextCounter`. Collected.
+
+    Each must pass the suite in `libctx_core.testing.counters`.
+    """
     raise NotImplementedError
 
 
 @hookspec
-def register_source_adapters() -> Mapping[str, Factory]:
+def register_source_adapters() -> "Mapping[str, Callable[[], SourceAdapter[Any, Any, Any]]]":
     """Bring source adapters, by name: factories that take nothing and return a `SourceAdapter`. Collected."""
     raise NotImplementedError
 
