@@ -40,7 +40,7 @@ COLOURS = {
     "desk": "#43a047",
     "turn": "#fb8c00",
     "synthetic": "#9e9e9e",
-    "tools": "#6d4c41",
+    "frame": "#6d4c41",
 }
 """Colour of each share of a request."""
 

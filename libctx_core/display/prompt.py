@@ -14,7 +14,7 @@ _LETTERS = {
     "desk": "D",
     "turn": "T",
     "synthetic": "x",
-    "tools": "t",
+    "frame": "f",
 }
 _HEAD = ("#", "origin", "role", "tokens", "id", "text")
 
@@ -101,12 +101,12 @@ def _count(prompt: PromptShape, origin: str) -> int:
 
 
 def _shares(prompt: PromptShape) -> dict[str, int]:
-    """Return tokens by origin, in the order of the request; tool schemas and overhead are ``tools``."""
+    """Return tokens by origin, in the order of the request; tool schemas and the frame of the reply are ``frame``."""
     shares: dict[str, int] = {}
     for part in prompt.parts:
         shares[part.origin] = shares.get(part.origin, 0) + part.tokens
     rest = prompt.token_count - sum(shares.values())
-    return shares if rest <= 0 else {**shares, "tools": rest}
+    return shares if rest <= 0 else {**shares, "frame": rest}
 
 
 def _shown_ids(part: PartShape) -> str:

@@ -161,10 +161,10 @@ def test_a_prompt_says_what_was_left_out_and_why():
         assert "left out 231 events, 1–231: outside the recent window" in shown
 
 
-def test_tool_schemas_take_their_share_of_the_bar():
+def test_tool_schemas_and_the_frame_take_their_share_of_the_bar():
     drawn = prompt([part(tokens=100)], token_count=180)
-    assert "t tools 80" in display.prompt_text(drawn)
-    assert 'title="tools: 80"' in display.prompt_html(drawn)
+    assert "f frame 80" in display.prompt_text(drawn)
+    assert 'title="frame: 80"' in display.prompt_html(drawn)
 
 
 def test_the_bar_is_as_long_as_the_budget():
