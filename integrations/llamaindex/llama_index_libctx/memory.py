@@ -24,6 +24,7 @@ from llama_index_libctx.events import LibraryPromptEvent
 from llama_index_libctx.library import MEMORY, PathOrLibrary, lease
 from llama_index_libctx.messages import prompt_message
 from llama_index_libctx.ordered import OrderedCalls
+from llama_index_libctx.reopening import refuse_scope
 from llama_index_libctx.sessions import Session, message_of
 
 dispatcher = get_dispatcher(__name__)
@@ -279,19 +280,15 @@ class LibraryMemory(BaseMemory):
         Raises:
             TypeError: The memory is held under a scope; scopes are handed over, not copied.
         """
-        self._refuse_scope()
+        refuse_scope(self._scope)
         return super().to_dict(**kwargs)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the arguments that open the conversation again elsewhere."""
-        self._refuse_scope()
+        refuse_scope(self._scope)
         arguments = self.model_dump()
         del arguments["class_name"]
         return {"__dict__": arguments, "__pydantic_private__": None}
-
-    def _refuse_scope(self) -> None:
-        if self._scope is not None:
-            raise TypeError("a memory held under a scope cannot be serialised; scopes are handed over, not copied")
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         # a copy goes on using the same open file
@@ -310,7 +307,7 @@ def _running_question(governor: ContextGovernor) -> str | None:
     """Return the words of the user's turn that waits for its answer, None if none does."""
     before: int | None = None
     while True:
-        page = list(governor.history(limit=16, before=before))
+        page = list(governor.history(limit=4, before=before))
         for event in reversed(page):
             if event.redacted or event.role in HEAD_ROLES:
                 continue

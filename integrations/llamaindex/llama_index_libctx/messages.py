@@ -100,8 +100,12 @@ def to_message(
         content = result.get("content", "")
     if tool_call_id is not None:
         extra["tool_call_id"] = tool_call_id
-    blocks = [TextBlock(text=content)] if isinstance(content, str) else [_content_block(block) for block in content]
-    if blocks == [TextBlock(text="")] and role == "assistant":
+    blocks: list[ContentBlock]
+    if not isinstance(content, str):
+        blocks = [_content_block(block) for block in content]
+    elif content or role != "assistant":
+        blocks = [TextBlock(text=content)]
+    else:
         blocks = []
     return ChatMessage(role=MessageRole(role), blocks=blocks, additional_kwargs=extra)
 

@@ -29,6 +29,7 @@ from llama_index_libctx.lengths import lengths_explained
 from llama_index_libctx.library import MEMORY, LibraryLease, PathOrLibrary, lease
 from llama_index_libctx.nodes import to_item, to_node
 from llama_index_libctx.queries import answer
+from llama_index_libctx.reopening import reopening_state
 
 LIBRARY_FNAME: Final = "library.sqlite"
 """Name of the library in a directory that holds one."""
@@ -134,16 +135,8 @@ class LibraryVectorStore(BasePydanticVectorStore):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the arguments that open the store again elsewhere.
-
-        Raises:
-            TypeError: The store is in memory, or held under a scope.
-        """
-        if self.path == MEMORY:
-            raise TypeError("a store in memory cannot be pickled; give it a file")
-        if self._scope is not None:
-            raise TypeError("a store held under a scope cannot be pickled; scopes are handed over, not copied")
-        return {"__dict__": dict(self.__dict__), "__pydantic_private__": None}
+        """Return what opens the store again elsewhere; see `reopening_state`."""
+        return reopening_state(self, self._scope)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         # a copy goes on using the same open file
