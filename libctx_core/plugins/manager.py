@@ -25,6 +25,7 @@ from libctx_core.ports import (
 if TYPE_CHECKING:
     import apsw
 
+    from libctx_core.access.selectors import Boundary, Resource
     from libctx_core.search.neighbours import VectorSearch
     from libctx_core.sources.adapters import SourceAdapter
 
@@ -211,6 +212,11 @@ class Plugins:
         if answer is None:
             return frozenset()
         return frozenset(pair for pair in pairs if pair in answer[1])
+
+    def is_resource_in_boundary(self, resource: "Resource", boundary: "Boundary", /) -> bool:
+        """Answer as a containment resolver, so that ``library.plugins`` can be handed over as one."""
+        pair = (resource.id, boundary.id)
+        return pair in self.resolve_containment([pair])
 
     def check_access(self, question: AccessQuestion) -> frozenset[str]:
         """Return the resource ids that plugins deny, out of those asked about. Deny-only."""

@@ -231,6 +231,17 @@ def test_hook_resolve_containment():
     assert plugins.resolve_containment(pairs) == {("page", "shelf")}
 
 
+async def test_plugins_are_a_containment_resolver():
+    from libctx_core.access import Boundary, Operation, Resource, Rights
+    from libctx_core.access.containment import aresolve_rights
+
+    plugins = loaded(plugin(resolve_containment=lambda pairs: [("kitchen", "house")]))
+    granted = Rights(readable_resources={Boundary("house")})
+    wanted = Rights(readable_resources={Resource("kitchen"), Resource("shed")})
+    narrowed = await aresolve_rights(granted, wanted, plugins)
+    assert {selector.id for selector in narrowed.selectors(Operation.READ)} == {"kitchen"}
+
+
 # -- deny-only --------------------------------------------------------------------
 
 
