@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     Picker: TypeAlias = Callable[[int], NDArray[np.intp]]
 
 QUESTIONS = 48
-"""Stored vectors that serve as sample questions."""
+"""Stored vectors that serve as sample questions. They are the harder ones: on 23,000 turns
+of QMSum and LoCoMo, 640 candidates held 95 % of their true neighbours, and 99 % of those
+of the data sets' own questions."""
 
 NEIGHBOURS = 10
 

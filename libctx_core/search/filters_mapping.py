@@ -70,6 +70,8 @@ def _entry(path: tuple[str, ...], key: Any, value: Any, depth: int) -> Filter:
         return _operation(path, key, value)
     here = (*path, key)
     if isinstance(value, Mapping) and value:
+        if len({isinstance(inner, str) and inner.startswith("$") for inner in value}) > 1:
+            raise InvalidFilterError(key, "mixes operators and keys; put the operators under the key they belong to")
         return _all(here, value, depth)
     return _equals(here, value)
 

@@ -122,7 +122,33 @@ def check(library, metadatas, trees):
         assert answers(library, owner, slots, tree) == expected(metadatas, tree), tree
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(metadatas, min_size=1, max_size=8), st.lists(filters, min_size=1, max_size=4))
 def test_index_and_evaluator_agree_on_random_filters(library, metadatas, trees):
     check(library, metadatas, trees)
+
+
+@pytest.mark.exhaustive
+@settings(max_examples=10_000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(metadatas, min_size=1, max_size=12), st.lists(filters, min_size=1, max_size=6))
+def test_index_and_evaluator_agree_on_very_many_filters(library, metadatas, trees):
+    check(library, metadatas, trees)
+
+
+def test_a_narrow_part_does_not_change_the_answer_of_a_wide_one(library):
+    """Conjunctions look up the narrowest part first and the others only within it."""
+    rows = [{"rare": at % 500, "half": at % 2, "text": f"t{at % 7}", "list": [at % 3, "x"]} for at in range(3_000)]
+    wide = [
+        Compare("half", "==", 1),
+        Compare("half", "!=", 1),
+        Compare("text", "contains", "5"),
+        Compare("text", "ilike", "T1%"),
+        Compare("list", "contains", 2),
+        Compare("rare", "<", 250),
+        Compare("none", "is_empty"),
+        Nor((Compare("half", "==", 1), Compare("text", "==", "t3"))),
+        Or((Compare("list", "any", [0]), Compare("text", "in", ["t2", "t4"]))),
+    ]
+    check(library, rows, [And((part, Compare("rare", "==", 7))) for part in wide])
+    check(library, rows, [And((part, Compare("rare", "==", 999))) for part in wide])
+    check(library, rows, [Nor((part, Compare("rare", "!=", 7))) for part in wide])
