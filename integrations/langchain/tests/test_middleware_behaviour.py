@@ -1,17 +1,19 @@
 """The middleware suite on `ContextGovernorMiddleware`, and what only it promises."""
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_libctx.messages import canonical_content, role_of
 from langchain_libctx.middleware import ContextGovernorMiddleware
 from langchain_libctx.sessions import MissingSessionError
 from langchain_libctx.testing.agents import AgentRun, Reply, work
 from langchain_libctx.testing.envelopes import violations
-from langchain_libctx.testing.middleware import MiddlewareSuite
+from langchain_libctx.testing.middleware import STEPS, MiddlewareSuite, play
 
 from libctx_core import LibraryOfContext
 from libctx_core.errors import TurnTooLargeError
@@ -32,18 +34,28 @@ def library(tmp_path: Path):
 
 class TestContextGovernor(MiddlewareSuite):
     @pytest.fixture(autouse=True)
-    def _libraries(self):
-        self.opened: list[LibraryOfContext] = []
-        yield
-        for library in self.opened:
-            library.close()
+    def _library(self):
+        self.number = itertools.count()
+        with LibraryOfContext(":memory:") as self.library:
+            yield
 
     def new_middleware(self, **options: Any) -> ContextGovernorMiddleware:
-        self.opened.append(LibraryOfContext(":memory:"))
-        return ContextGovernorMiddleware(self.opened[-1], **options)
+        return ContextGovernorMiddleware(self.library, collection=f"life {next(self.number)}", **options)
 
     def count(self, messages: Sequence[BaseMessage]) -> int:
         return tokens(messages)
+
+
+@pytest.mark.exhaustive
+@settings(max_examples=2_000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(steps=STEPS)
+def test_two_thousand_lives(steps: list[tuple[Any, ...]]) -> None:
+    with LibraryOfContext(":memory:") as library:
+        run = AgentRun(ContextGovernorMiddleware(library), window=2_000)
+        play(run, steps)
+        for request, window in zip(run.requests, run.windows, strict=True):
+            assert violations(request) == []
+            assert tokens(request) <= window
 
 
 def log_of(library: LibraryOfContext, thread: str = "thread") -> list[tuple[str, str]]:

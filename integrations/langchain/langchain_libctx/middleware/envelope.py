@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage
 
 from langchain_libctx.messages import message_from_event, message_from_prompt
-from langchain_libctx.middleware.reconcile import event_id_of
+from langchain_libctx.middleware.reconcile import names_of
 from libctx_core.governor import GovernedPrompt
 from libctx_core.models import HEAD_ROLES
 
@@ -64,7 +64,8 @@ class StateMessages:
         while event_id not in self._known and self._left:
             self._left -= 1
             message = self._messages[self._left]
-            self._known.setdefault(event_id_of(message, self._left), message)
+            for name in names_of(message, self._left):
+                self._known.setdefault(name, message)
         return self._known.get(event_id)
 
 

@@ -13,7 +13,8 @@ from langchain_libctx.extras import extra
 from langchain_libctx.messages import canonical_content, role_of
 from langchain_libctx.middleware.budget import TokenBudget, ToolTokens, budget_of, name_of
 from langchain_libctx.middleware.envelope import Envelope, StateMessages, envelope_of, system_message
-from langchain_libctx.middleware.reconcile import Recorder, SeenSessions, event_id_of, from_agent, with_ids
+from langchain_libctx.middleware.reconcile import Recorder, SeenSessions, from_agent, names_of, with_ids
+from langchain_libctx.middleware.requests import added, conversation
 from langchain_libctx.middleware.sessions import governor_of
 from langchain_libctx.middleware.tools import RECALL_NOTE, paging_tools
 from langchain_libctx.opening import LibrarySource, open_library
@@ -170,7 +171,7 @@ class ContextGovernorMiddleware(AgentMiddleware[Any, Any, Any]):
     # -- before the model -----------------------------------------------------
 
     def _begin(self, request: Any, config: Any) -> _Call:
-        state = (request.state or {}).get("messages") or request.messages
+        state = conversation(request.messages, (request.state or {}).get("messages") or request.messages)
         budget = budget_of(request, self._token_budget)
         governor = governor_of(self._pool(budget, name_of(request.model)), config, state, self._session_id)
         recorder = Recorder(governor, self._seen.of(governor), self._protect_tools)
@@ -194,14 +195,14 @@ class ContextGovernorMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> _Call:
         governor = recorder.governor
         sent = StateMessages(request.messages)
-        added = _added(request.messages, state)
+        extra_messages = added(request.messages, state)
         reserved = self._tool_tokens.count(request.tools, request.response_format, governor.counter) + sum(
             governor.counter.count_message({"role": role_of(message), "content": canonical_content(message)})
-            for message in added
+            for message in extra_messages
         )
         base = request.system_message
         prompt = self._prompt(governor, state, last, base.text if base is not None else "", reserved)
-        envelope = envelope_of(prompt, sent, added, reserved)
+        envelope = envelope_of(prompt, sent, extra_messages, reserved)
         system = system_message(base, self._note, envelope.system)
         return _Call(
             asked=request,
@@ -244,11 +245,13 @@ class ContextGovernorMiddleware(AgentMiddleware[Any, Any, Any]):
         ]
         if not absent or not state:
             return set()
-        try:
-            first = governor.open_event(event_id_of(state[0], 0)).sequence
-        except EventNotFoundError:
-            return set()
-        return {event.event_id for event in absent if event.sequence > first}
+        for name in names_of(state[0], 0):
+            try:
+                first = governor.open_event(name).sequence
+            except EventNotFoundError:
+                continue
+            return {event.event_id for event in absent if event.sequence > first}
+        return set()
 
     def _smaller(self, call: _Call, error: Exception) -> _Call:
         """Build the request again at half its size, after the provider found it too long."""
@@ -283,7 +286,7 @@ class ContextGovernorMiddleware(AgentMiddleware[Any, Any, Any]):
         place = len(call.state)
         while place and wanted:
             place -= 1
-            wanted.discard(event_id_of(call.state[place], place))
+            wanted.difference_update(names_of(call.state[place], place))
         return [RemoveMessage(id=message.id) for message in call.state[:place] if message.id is not None]
 
     def _tool_governor(self, config: Any, messages: Sequence[BaseMessage]) -> ContextGovernor:
@@ -292,11 +295,3 @@ class ContextGovernorMiddleware(AgentMiddleware[Any, Any, Any]):
 
 def _unresolved() -> str:
     raise AssertionError("the middleware names every session itself")
-
-
-def _added(messages: Sequence[BaseMessage], state: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return messages that another middleware added to this request only."""
-    if messages is state or (len(messages) == len(state) and all(a is b for a, b in zip(messages, state, strict=True))):
-        return []
-    known = {event_id_of(message, place) for place, message in enumerate(state)}
-    return [message for place, message in enumerate(messages) if event_id_of(message, place) not in known]

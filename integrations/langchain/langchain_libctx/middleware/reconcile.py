@@ -19,7 +19,7 @@ from langchain_libctx.fingerprints import fingerprint
 from langchain_libctx.messages import event_fields, usable_id
 from libctx_core.errors import EventNotFoundError
 from libctx_core.governor import ContextGovernor
-from libctx_core.models import ContextEvent
+from libctx_core.models import MAX_ID_LENGTH, ContextEvent
 
 DEPTH = 64
 """Known messages that are compared with the log again, from the tail back, to notice edits."""
@@ -38,18 +38,25 @@ SUMMARY = "summarization"
 
 
 def event_id_of(message: BaseMessage, place: int) -> str:
-    """Return the id under which a message of a state is recorded.
+    """Return the id under which a message of a state is recorded first; see `names_of`."""
+    return names_of(message, place)[0]
 
-    Messages that an agent invents (results of calls that could not be parsed) have no id;
-    a result is named by its call, anything else by what it says and where it stands.
+
+def names_of(message: BaseMessage, place: int) -> tuple[str, ...]:
+    """Return the ids under which a message of a state may be recorded.
+
+    A result that an agent invents for a call that could not be parsed has no id when it
+    is first sent, and one when it comes back with the state; its call names it both times.
+    Anything else without an id is named by what it says and where it stands.
     """
-    name = usable_id(message.id)
-    if name is not None:
-        return name
+    own = usable_id(message.id)
     if isinstance(message, ToolMessage) and usable_id(message.tool_call_id):
-        return f"result:{message.tool_call_id}"[:512]
+        answered = f"result:{message.tool_call_id}"[:MAX_ID_LENGTH]
+        return (answered,) if own is None else (own, answered)
+    if own is not None:
+        return (own,)
     said = f"{message.type}\n{place}\n{message.content!r}"
-    return f"said:{hashlib.blake2b(said.encode('utf-8', 'replace'), digest_size=16).hexdigest()}"
+    return (f"said:{hashlib.blake2b(said.encode('utf-8', 'replace'), digest_size=16).hexdigest()}",)
 
 
 def is_summary(message: BaseMessage) -> bool:
@@ -134,16 +141,15 @@ def compare(messages: Sequence[BaseMessage], seen: Seen, stored: Callable[[str],
         message = messages[place]
         if is_summary(message):
             continue
-        name = event_id_of(message, place)
+        name, mark = _recorded_name(message, place, seen, stored)
         last = last or name
-        if name in seen.marks:
-            mark = seen.marks[name]
-            if mark is None or mark != fingerprint(message):
-                changed.append((name, message))
-        elif stored(name):
+        if mark is _STORED:
             # another process, or an earlier life of this one, recorded it: check it, and stop
             changed.append((name, message))
             met = DEPTH
+        elif mark is not _UNKNOWN:
+            if mark is None or mark != fingerprint(message):
+                changed.append((name, message))
         elif anchor is None:
             fresh.append((name, message))
             continue
@@ -155,6 +161,21 @@ def compare(messages: Sequence[BaseMessage], seen: Seen, stored: Callable[[str],
         if met >= DEPTH:
             break
     return Tail(tuple(reversed(fresh)), tuple(reversed(changed)), anchor, last)
+
+
+_UNKNOWN, _STORED = object(), object()
+
+
+def _recorded_name(message: BaseMessage, place: int, seen: Seen, stored: Callable[[str], bool]) -> tuple[str, object]:
+    """Return the id a message is recorded under, and its mark: what was seen, `_STORED` or `_UNKNOWN`."""
+    names = names_of(message, place)
+    for name in names:
+        if name in seen.marks:
+            return name, seen.marks[name]
+    for name in names:
+        if stored(name):
+            return name, _STORED
+    return names[0], _UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 
-from langchain_libctx.middleware.reconcile import event_id_of
+from langchain_libctx.middleware.reconcile import names_of
 from langchain_libctx.sessions import Governors, MissingSessionError
 from libctx_core.errors import EventNotFoundError
 from libctx_core.governor import ContextGovernor
@@ -54,7 +54,7 @@ def governor_of(
     if not path:
         return governors.of(thread)
     place = governors.of(_named(thread, [segment.split(_TASK)[0] for segment in path]))
-    if not messages or _knows(place, event_id_of(messages[0], 0)) or _is_empty(place):
+    if not messages or any(_knows(place, name) for name in names_of(messages[0], 0)) or _is_empty(place):
         return place
     return governors.of(_named(thread, path))
 

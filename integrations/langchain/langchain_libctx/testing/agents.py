@@ -47,6 +47,7 @@ class ScriptedModel(BaseChatModel):
 
     script: list[Any] = Field(default_factory=list)
     requests: list[Any] = Field(default_factory=list)
+    windows: list[Any] = Field(default_factory=list)
     bound_tools: list[Any] = Field(default_factory=list)
     counter: ClassVar[Any] = itertools.count()
 
@@ -67,6 +68,7 @@ class ScriptedModel(BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         self.requests.append([message.model_copy(deep=True) for message in messages])
+        self.windows.append((self.profile or {}).get("max_input_tokens"))
         step = self.script.pop(0) if self.script else Reply()
         if isinstance(step, BaseException):
             raise step
@@ -138,6 +140,8 @@ class AgentRun:
         thread: LangGraph thread of the runs.
         tools: Further tools of the agent.
         outer: Middleware around the one under test.
+        requests: Every request the models got.
+        windows: Input window of the model that got it.
     """
 
     middleware: AgentMiddleware[Any, Any, Any]
@@ -149,6 +153,7 @@ class AgentRun:
     model: ScriptedModel = field(init=False)
     graph: Any = field(init=False)
     requests: list[list[BaseMessage]] = field(default_factory=list)
+    windows: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.model = self.model_with(self.window)
@@ -166,7 +171,7 @@ class AgentRun:
         model = ScriptedModel(profile={"max_input_tokens": window})
         if hasattr(self, "model"):
             model.script = self.model.script
-        model.requests = self.requests
+        model.requests, model.windows = self.requests, self.windows
         return model
 
     @property
