@@ -15,7 +15,7 @@ from pathlib import Path
 
 from libctx_core import LibraryOfContext
 from libctx_core.tokens import TokenCounter
-from report import WORDS, finish, options
+from report import finish, options
 
 BUDGET = 2_000
 TURNS = 200
@@ -39,10 +39,38 @@ class Turn:
     answer: str | None = None
 
 
-def chatter(source: random.Random, words: int) -> str:
-    """Return made-up small talk."""
-    text = " ".join(source.choice(WORDS) for _ in range(words))
-    return f"Today the {text} kept me busy."
+PEOPLE = "Noor Milan Ines Bram Suki Anton Paula Rafael Greta Youssef Lotte Imran Clara Pim Aisha Viktor".split()
+PLACES = (
+    "the market hall", "the river path", "the old tram depot", "my sister's flat", "the swimming pool", "the attic",
+    "the station café", "the chess club", "the print workshop", "the town archive", "the orchard", "the hardware shop",
+    "the theatre foyer", "the dentist's waiting room", "the ferry pier", "the language school", "the rehearsal room",
+    "the roof terrace", "the botanical garden", "the repair café",
+)  # fmt: skip
+DOINGS = (
+    "sorted three boxes of photographs", "learnt to sharpen a plane", "argued about the best bread recipe",
+    "watched a storm come in", "repaired a flat tyre", "planned a walk along the coast", "tasted five kinds of honey",
+    "listened to a talk about glaciers", "painted half a bookcase", "queued for concert tickets", "lost at table tennis",
+    "planted two rows of leeks", "translated a poem", "measured the windows for curtains", "read about lighthouses",
+    "practised a difficult sonata", "baked a lopsided cake", "mended the zip of a tent", "drew a map of the village",
+    "compared prices of telescopes", "wrote four postcards", "cleaned the gutters", "tried out a borrowed drone",
+    "folded paper cranes with the neighbours' children",
+)  # fmt: skip
+MOODS = (
+    "It took longer than expected, but nobody minded.", "I would do it again tomorrow.", "My back still aches from it.",
+    "The light was lovely all afternoon.", "We laughed a good deal.", "It was louder there than I like.",
+    "I forgot my umbrella, of course.", "On the way home the bus was late.", "I slept like a stone afterwards.",
+    "The coffee could have been stronger.", "A stranger gave us good advice.", "I took far too many pictures.",
+)  # fmt: skip
+
+
+def chatter(source: random.Random) -> str:
+    """Return made-up small talk of about 60 tokens."""
+    people = source.sample(PEOPLE, 2)
+    doings = source.sample(DOINGS, 3)
+    return (
+        f"This morning {people[0]} and I met at {source.choice(PLACES)} and {doings[0]}. {source.choice(MOODS)} "
+        f"Later {people[1]} {doings[1]} near {source.choice(PLACES)}, while I {doings[2]}. {source.choice(MOODS)}"
+    )
 
 
 def conversation(seed: int = 7) -> list[Turn]:
@@ -64,8 +92,8 @@ def conversation(seed: int = 7) -> list[Turn]:
             subject, code = asked[number]
             turns.append(Turn(f"What is the code for the {subject}?", f"It is {code}.", code))
             continue
-        question = chatter(source, 48) + facts.get(number, "")
-        turns.append(Turn(question, chatter(source, 48)))
+        question = chatter(source) + facts.get(number, "")
+        turns.append(Turn(question, chatter(source)))
     return turns
 
 

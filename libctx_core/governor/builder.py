@@ -9,8 +9,10 @@ import apsw
 from libctx_core.access.authority import Authority
 from libctx_core.governor import desk as desks
 from libctx_core.governor import retrieval
+from libctx_core.governor.asking import asks
 from libctx_core.governor.budget import Budgets
-from libctx_core.governor.envelope import Desk, DeskItem, GovernedPrompt, Omission, Origin, Part
+from libctx_core.governor.envelope import Desk, DeskItem, GovernedPrompt, Origin, Part
+from libctx_core.governor.omissions import list_omissions
 from libctx_core.governor.packing import Layout, fit_turn, give_to_desk, lay_out
 from libctx_core.governor.rendering import CONTINUED, Message, event_message
 from libctx_core.governor.retrieval import Reading
@@ -31,8 +33,6 @@ MIN_ITEM = 18
 
 MAX_ITEMS = 40
 PREVIEW = 160
-FEW = 32
-"""Omitted events that are still named one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,7 @@ class Builder:
             tokens=tokens, counter=self.counter, reserve=question.reserve,
         )  # fmt: skip
         focus = question.focus if question.focus is not None else _words_of(tail.turn)
-        found = self._retrieve(connection, head, state, tail, layout, focus)
+        found = self._retrieve(connection, head, state, tail, layout, focus, stated=question.focus is not None)
         layout, chosen, block, block_tokens = self._open_desk(layout, found)
         shelf = desks.changes(state.desk, chosen)
         state.desk = tuple(item.hit.record_id for item in chosen)
@@ -176,6 +176,8 @@ class Builder:
         tail: Tail,
         layout: Layout,
         focus: str,
+        *,
+        stated: bool,
     ) -> list[desks.Candidate]:
         if not focus.strip() or self.budgets.desk < MIN_ITEM:
             return []
@@ -188,13 +190,16 @@ class Builder:
             names = set(shown)
             hits = [hit for hit in kept[1] if hit.event_id not in names or hit.thread != self.reading.key]
         else:
-            hits = self._search(connection, head, tail, focus, shown)
+            gate = self.min_relevance
+            if not stated and not asks(focus):
+                gate = max(gate, retrieval.STATEMENT_RELEVANCE)
+            hits = self._search(connection, head, tail, focus, shown, gate)
             with state.lock:
                 state.turn = (key, tuple(hits))
         return self._offer(desks.candidates(hits, self.counter, self.budgets.desk), focus)
 
     def _search(
-        self, connection: apsw.Connection, head: ThreadHead, tail: Tail, focus: str, shown: Sequence[str]
+        self, connection: apsw.Connection, head: ThreadHead, tail: Tail, focus: str, shown: Sequence[str], gate: float
     ) -> list[Hit]:
         owners = retrieval.readable_owners(connection, self.runtime, self.authority, self.reading)
         if not owners:
@@ -204,7 +209,7 @@ class Builder:
         found = retrieval.search(
             connection, self.runtime, focus, owners,
             k=min(MAX_ITEMS, self.budgets.desk // MIN_ITEM), exclude=exclude,
-            min_relevance=self.min_relevance, neighbours=1, dedupe=True,
+            min_relevance=gate, neighbours=1, dedupe=True,
         )  # fmt: skip
         known = {hit.slot for hit in found} | exclude
         context = []
@@ -310,7 +315,7 @@ class Builder:
                 for event in (*layout.protected, *(e for e in tail.turn if e.protected and e.uid in shown))
             ),
             omitted_protected=layout.omitted_protected,
-            omitted=_omissions(tail, layout, orphans, shown, question),
+            omitted=list_omissions(tail, layout, orphans, shown, hidden=len(question.hide)),
             paged_out_events=max(0, tail.visible - len(shown)),
             desk=shelf,
             watermarks=Watermarks(0, 0, 0) if not tail.head.owner else outbox.watermarks(connection, tail.head.owner),
@@ -362,35 +367,3 @@ def _words_of(turn: Sequence[ContextEvent]) -> str:
         if event.role == "user":
             return event.text
     return ""
-
-
-def _omissions(
-    tail: Tail, layout: Layout, orphans: Sequence[ContextEvent], shown: set[int], question: Question
-) -> tuple[Omission, ...]:
-    """List every event that is not shown, by reason; older ones as one range."""
-    result: list[Omission] = []
-    near = [*tail.window, *tail.turn]
-    first_near = near[0].sequence if near else tail.through + 1
-    left_out = [item.event for unit in layout.left_out for item in unit.items if item.event is not None]
-    listed = {event.uid for event in (*left_out, *orphans)}
-    rest = [event for event in near if event.uid not in shown and event.uid not in listed]
-    older = first_near - 1 - sum(1 for event in layout.protected if event.sequence < first_near)
-    if older > 0:
-        result.append(Omission("older than the recent window", older, 1, first_near - 1))
-    for reason, events in (
-        ("no room left in the budget", [event for event in left_out if event.uid not in shown]),
-        ("tool result without its call", orphans),
-        ("redacted", [event for event in rest if event.redacted]),
-        ("system text that is not protected", [e for e in rest if e.role in HEAD_ROLES and not e.redacted]),
-    ):
-        if events:
-            result.append(_omission(reason, events))
-    if question.hide:
-        result.append(Omission("hidden by the caller", len(question.hide), 0, tail.through))
-    return tuple(result)
-
-
-def _omission(reason: str, events: Sequence[ContextEvent]) -> Omission:
-    sequences = [event.sequence for event in events]
-    names = tuple(event.event_id for event in events) if len(events) <= FEW else ()
-    return Omission(reason, len(events), min(sequences), max(sequences), names)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from libctx_core.errors import LibctxError, StoreClosedError
+from libctx_core.errors import LibctxError, StoreClosedError, StoreError
 from libctx_core.models import ContextEvent, caption_of
 from libctx_core.ports import Embedder
 from libctx_core.store import Database, outbox
@@ -38,6 +38,9 @@ LEASE = 30.0
 
 IDLE_POLL = 0.5
 """Seconds between looks at the outbox when nobody calls: work of a killed process is found by then."""
+
+CLOSE_PATIENCE = 5.0
+"""Seconds `close` waits for the batch at hand; an embedder that hangs is left behind."""
 
 MAX_ATTEMPTS = 5
 BACKOFF = 0.2
@@ -70,6 +73,9 @@ class Indexer:
         self._chore = chore
         self._owner = process_owner()
         self._condition = threading.Condition()
+        self._working = threading.Lock()
+        self._beyond = 0
+        self._progress = 0
         self._wanted = False
         self._stopping = False
         self._thread: threading.Thread | None = None
@@ -97,23 +103,35 @@ class Indexer:
         """Wait until `done` says so; it is asked after each batch. False when time ran out."""
         deadline = time.monotonic() + timeout
         self.wake()
-        while not done():
+        while True:
+            seen = self._progress
+            if done():
+                return True
             left = deadline - time.monotonic()
             if left <= 0:
                 return False
             with self._condition:
                 # another process may finish the work without telling this one
-                self._condition.wait(min(left, IDLE_POLL))
-        return True
+                self._condition.wait_for(partial(self._moved_on, seen), min(left, IDLE_POLL))
+
+    def _moved_on(self, since: int) -> bool:
+        return self._progress != since
 
     def close(self) -> None:
-        """Finish the batch at hand and stop; the rest stays in the outbox."""
+        """Finish the batch at hand and stop; the rest stays in the outbox, free for the next worker."""
         with self._condition:
             self._stopping = True
             self._condition.notify_all()
             thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
+        if thread is None or thread is threading.current_thread():
+            return
+        thread.join(CLOSE_PATIENCE)
+        if thread.is_alive():
+            logger.warning("closing while the embedder is at work; its batch stays in the outbox")
+            try:
+                self._database.write(partial(outbox.release, owner=self._owner), durable=False)
+            except StoreError as error:
+                logger.warning("the lease of the batch stays until it expires: %s", describe(error))
 
     # -- working --------------------------------------------------------------
 
@@ -127,42 +145,55 @@ class Indexer:
                 self._wanted = False
             try:
                 while self.step() and not self._stopping:
-                    with self._condition:
-                        self._condition.notify_all()
-                if self._chore is not None:
+                    self._report()
+                if self._chore is not None and not self._stopping:
                     self._chore()
                 self.last_error = None
             except StoreClosedError:
                 return
-            except (LibctxError, apsw.Error) as error:
+            except Exception as error:  # noqa: BLE001 - the worker outlives whatever a part of it raises
                 self.last_error = describe(error)
                 logger.warning("indexing paused: %s", self.last_error)
                 with self._condition:
-                    self._condition.wait(BACKOFF)
-            with self._condition:
-                self._condition.notify_all()
+                    self._condition.wait_for(lambda: self._stopping, BACKOFF)
+            self._report()
+
+    def _report(self) -> None:
+        """Let those who wait look again."""
+        with self._condition:
+            self._progress += 1
+            self._condition.notify_all()
 
     def step(self) -> int:
         """Index one batch on this thread; return how many events were taken."""
-        self._write_counts()
-        with self._database.read() as connection:
-            if connection.execute("SELECT 1 FROM outbox LIMIT 1").get is None:
+        with self._working:
+            self._write_counts()
+            with self._database.read() as connection:
+                if outbox.is_clear(connection):
+                    return 0
+            claim = self._database.write(self._claim, durable=False)
+            if claim is None:
                 return 0
-        claim = self._database.write(self._claim, durable=False)
-        if claim is None:
-            return 0
-        groups: dict[int, list[tuple[ContextEvent, int]]] = defaultdict(list)
-        for thread, event, attempts in claim.items:
-            groups[thread].append((event, attempts))
-        for thread, members in groups.items():
-            self._index_thread(claim, thread, members)
-        return len(claim.items)
+            groups: dict[int, list[tuple[ContextEvent, int]]] = defaultdict(list)
+            for thread, event, attempts in claim.items:
+                groups[thread].append((event, attempts))
+            for thread, members in groups.items():
+                self._index_thread(claim, thread, members)
+                self._beyond = thread
+            return len(claim.items)
 
     def _claim(self, connection: apsw.Connection) -> Claim | None:
         owners = outbox.claim_owners(connection)
         dead = [owner for owner in owners if owner != self._owner and is_dead(owner)]
         return outbox.claim(
-            connection, owner=self._owner, token=uuid.uuid4().hex, now=time.time(), lease=LEASE, limit=BATCH, dead=dead
+            connection,
+            owner=self._owner,
+            token=uuid.uuid4().hex,
+            now=time.time(),
+            lease=LEASE,
+            limit=BATCH,
+            dead=dead,
+            beyond=self._beyond,
         )
 
     def _write_counts(self) -> None:
@@ -175,11 +206,12 @@ class Indexer:
         """Index the events of one thread together; if that fails, one by one."""
         try:
             self._index(claim, thread, [event for event, _ in members])
-        except StoreClosedError:
+        except StoreError:
+            # nobody's fault in the batch: a full disk, a busy or a closed file
             raise
         except Exception as error:  # noqa: BLE001 - an embedder or a plugin may raise anything
             if len(members) == 1:
-                self._give_back(thread, members[0], error)
+                self._give_back(claim, thread, members[0], error)
                 return
             for member in members:
                 self._index_thread(claim, thread, [member])
@@ -191,8 +223,12 @@ class Indexer:
         profile = self._embedder.profile_id if self._embedder is not None else ""
 
         def store(connection: apsw.Connection) -> None:
-            held = outbox.held(connection, claim.token)
-            fresh = [place for place, event in enumerate(shown) if event.uid in held and _is_current(connection, event)]
+            # what was amended, redacted or taken over meanwhile has lost the token
+            fresh = [
+                place
+                for place, event in enumerate(shown)
+                if outbox.is_held(connection, claim.token, thread, event.sequence)
+            ]
             changed = {place: slot for place in fresh if (slot := slot_of_event(connection, thread, shown[place]))}
             for place, slot in changed.items():
                 vector = None if vectors is None else vectors[place]
@@ -205,7 +241,7 @@ class Indexer:
                 None if vectors is None else vectors[new],
                 profile=profile,
             )
-            outbox.complete(connection, [event.uid for event in events if event.uid in held])
+            outbox.complete(connection, claim.token, thread, [event.sequence for event in events])
 
         self._database.write(store, durable=False)
 
@@ -214,24 +250,23 @@ class Indexer:
             return None
         return self._embedder.embed_documents([embedded_text(record) for record in records])
 
-    def _give_back(self, thread: int, member: tuple[ContextEvent, int], error: Exception) -> None:
+    def _give_back(self, claim: Claim, thread: int, member: tuple[ContextEvent, int], error: Exception) -> None:
         event, attempts = member
         self.last_error = describe(error)
+        now = time.time()
 
         def store(connection: apsw.Connection) -> None:
             if attempts + 1 >= MAX_ATTEMPTS:
-                outbox.quarantine(
-                    connection, thread, event, attempts=attempts + 1, error=describe(error), at=time.time()
-                )
+                outbox.quarantine(connection, claim.token, thread, event.sequence, error=describe(error), at=now)
             else:
                 wait = BACKOFF * 2**attempts * (0.5 + random.random())  # noqa: S311 - jitter, not a secret
-                outbox.postpone(connection, event.uid, not_before=time.time() + wait)
+                outbox.postpone(connection, claim.token, thread, event.sequence, not_before=now + wait)
 
         self._database.write(store, durable=False)
 
 
 class Done:
-    """Answers whether a thread, or the whole library, is searchable through a sequence."""
+    """Answers whether a thread through a sequence, or the whole library, waits for nothing."""
 
     def __init__(self, database: Database, thread: int | None, sequence: int) -> None:
         self._database = database
@@ -241,12 +276,7 @@ class Done:
     def __call__(self) -> bool:
         """Look at the outbox."""
         with self._database.read() as connection:
-            if self._thread is None:
-                return outbox.pending(connection) == 0
-            waiting = connection.execute(
-                "SELECT 1 FROM outbox WHERE thread = ? AND sequence <= ? LIMIT 1", (self._thread, self._sequence)
-            ).get
-            return waiting is None
+            return outbox.is_clear(connection, self._thread, self._sequence)
 
 
 def is_searchable(event: ContextEvent) -> bool:
@@ -288,12 +318,6 @@ def embedded_text(record: RecordInput) -> str:
     speaker = f"{record.speaker}: " if record.speaker else ""
     caption = f" {record.caption}" if record.caption else ""
     return f"{speaker}{record.text}{caption}"
-
-
-def _is_current(connection: apsw.Connection, event: ContextEvent) -> bool:
-    """Tell whether the event still says what was embedded; it may be amended or redacted meanwhile."""
-    row = connection.execute("SELECT revision, redacted FROM event WHERE uid = ?", (event.uid,)).fetchall()
-    return bool(row) and row[0] == (event.revision, 0)
 
 
 def describe(error: BaseException) -> str:

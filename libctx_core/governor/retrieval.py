@@ -25,6 +25,9 @@ TEAM = "team"
 MIN_RELEVANCE = 0.10
 """Relevance below which nothing is put on a desk of its own accord; see the search documentation."""
 
+STATEMENT_RELEVANCE = 0.5
+"""The same for a turn that asks for nothing: only what is hardly ever wrong may join small talk."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:

@@ -9,6 +9,7 @@ from libctx_core.access.authority import Authority, present
 from libctx_core.models import ThreadKey
 from libctx_core.store.access import metadata_state
 from libctx_core.store.database import Database
+from libctx_core.store.events import ThreadHead, thread_head
 from libctx_core.store.owners import THREAD, OwnerRow
 from libctx_core.store.records import slot_range
 
@@ -78,14 +79,13 @@ def list_threads(connection: apsw.Connection, authority: Authority, collection: 
 
 
 def _thread(connection: apsw.Connection, owner: OwnerRow) -> ThreadInfo:
-    row = connection.execute("SELECT last_sequence, updated_at FROM thread WHERE owner = ?", (owner.id,)).fetchall()
-    events, updated = row[0] if row else (0, 0.0)
+    head = thread_head(connection, owner.id) or ThreadHead(owner.id)
     return ThreadInfo(
         ThreadKey(owner.collection, owner.key),
-        events,
+        head.last_sequence,
         _count(connection, "outbox", [owner.id]),
         owner.user,
-        updated,
+        head.updated_at or 0.0,
     )
 
 
