@@ -1,7 +1,7 @@
 """The event log: what a thread's rows look like, and every statement that touches them."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ _COLUMNS = (
     " redacted, repaired, branch, revision"
 )
 _SELECT = f"SELECT {_COLUMNS} FROM event "  # noqa: S608 - constant columns
+_INSERT = f"INSERT INTO event({_COLUMNS}, thread, identity) VALUES({','.join('?' * 26)})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,7 @@ class EventDraft:
 
 @dataclass(frozen=True, slots=True)
 class ThreadHead:
-    """The mutable row of a thread.
+    """How far a thread got.
 
     Attributes:
         owner: Owner id, which is the thread's id.
@@ -65,14 +66,16 @@ class ThreadHead:
         revision: Grows whenever a stored event changes (amended, redacted, protected, released).
         branches: Number of forks.
         tip_branch: Branch of the newest event.
+        updated_at: When the newest event was stored, seconds since the epoch.
     """
 
     owner: int
-    last_sequence: int
-    running_total: int
-    revision: int
-    branches: int
-    tip_branch: int
+    last_sequence: int = 0
+    running_total: int = 0
+    revision: int = 0
+    branches: int = 0
+    tip_branch: int = 0
+    updated_at: float | None = None
 
 
 def event_from_row(row: Sequence[Any]) -> ContextEvent:
@@ -108,17 +111,19 @@ def event_from_row(row: Sequence[Any]) -> ContextEvent:
 
 
 def thread_head(connection: apsw.Connection, thread: int) -> ThreadHead | None:
-    """Return the thread's row, or None before its first event."""
-    for row in connection.execute(
-        "SELECT owner, last_sequence, running_total, revision, branches, tip_branch FROM thread WHERE owner = ?",
-        (thread,),
-    ):
-        return ThreadHead(*row)
+    """Return how far a thread got, or None before its first event."""
+    for revision, branches in connection.execute("SELECT revision, branches FROM thread WHERE owner = ?", (thread,)):
+        for sequence, total, branch, stored_at in connection.execute(
+            "SELECT sequence, running_total, branch, created_at FROM event WHERE thread = ?"
+            " ORDER BY sequence DESC LIMIT 1",
+            (thread,),
+        ):
+            return ThreadHead(thread, sequence, total, revision, branches, branch, stored_at)
     return None
 
 
 def append(connection: apsw.Connection, thread: int, drafts: Iterable[EventDraft]) -> list[ContextEvent]:
-    """Store events, their outbox rows and the thread's new head; all or nothing.
+    """Store events and their outbox rows; all or nothing.
 
     An event id that is already stored with the same role and content returns the
     stored event.
@@ -129,23 +134,23 @@ def append(connection: apsw.Connection, thread: int, drafts: Iterable[EventDraft
     """
     head = thread_head(connection, thread)
     if head is None:
-        connection.execute("INSERT INTO thread(owner, updated_at) VALUES(?, 0)", (thread,))
-        head = ThreadHead(thread, 0, 0, 0, 0, 0)
+        connection.execute("INSERT INTO thread(owner) VALUES(?)", (thread,))
+        head = ThreadHead(thread)
+    uid = connection.execute(
+        "SELECT max(uid, (SELECT coalesce(max(uid), 0) FROM event)) FROM event_floor WHERE one = 1"
+    ).get
+    branches = head.branches
     stored: list[ContextEvent] = []
-    first = head
     for draft in drafts:
         known = None if draft.fresh else _same_event(connection, thread, draft)
         if known is not None:
             stored.append(known)
             continue
-        head, event = _insert(connection, head, draft)
+        uid += 1
+        head, event = _insert(connection, head, draft, uid)
         stored.append(event)
-    if head is not first:
-        connection.execute(
-            "UPDATE thread SET last_sequence = ?, running_total = ?, branches = ?, tip_branch = ?, updated_at = ?"
-            " WHERE owner = ?",
-            (head.last_sequence, head.running_total, head.branches, head.tip_branch, stored[-1].created_at, thread),
-        )
+    if head.branches != branches:
+        connection.execute("UPDATE thread SET branches = ? WHERE owner = ?", (head.branches, thread))
     return stored
 
 
@@ -173,25 +178,26 @@ def _stored_metadata(connection: apsw.Connection, uid: int) -> object:
     return connection.execute("SELECT metadata FROM event WHERE uid = ?", (uid,)).get
 
 
-def _insert(connection: apsw.Connection, head: ThreadHead, draft: EventDraft) -> tuple[ThreadHead, ContextEvent]:
+def _insert(
+    connection: apsw.Connection, head: ThreadHead, draft: EventDraft, uid: int
+) -> tuple[ThreadHead, ContextEvent]:
     branch, branches = head.tip_branch, head.branches
     if draft.parent_event_id is not None:
         branch, branches = _branch_of_child(connection, head, draft.parent_event_id)
     sequence = head.last_sequence + 1
     total = head.running_total + draft.tokens
-    row = connection.execute(
-        "INSERT INTO event(thread, sequence, event_id, role, content, is_blocks, metadata, importance, protected,"
-        " tokens, counter, running_total, created_at, speaker, occurred_at, turn_id, reply_to, parent_event_id,"
-        " label, native, repaired, branch, identity)"
-        " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) RETURNING " + _COLUMNS,
-        (head.owner, sequence, draft.event_id, draft.role, draft.content, draft.is_blocks, draft.metadata,
-         draft.importance, draft.protected, draft.tokens, draft.counter, total, draft.created_at, draft.speaker,
-         draft.occurred_at, draft.turn_id, draft.reply_to, draft.parent_event_id, draft.label, draft.native,
-         draft.repaired, branch, draft.identity),
-    ).fetchall()[0]  # fmt: skip
-    event = event_from_row(row)
-    connection.execute("INSERT INTO outbox(uid, thread, sequence) VALUES(?,?,?)", (event.uid, head.owner, sequence))
-    return ThreadHead(head.owner, sequence, total, head.revision, branches, branch), event
+    row = (
+        uid, sequence, draft.event_id, draft.role, draft.content, draft.is_blocks, draft.metadata, draft.importance,
+        draft.protected, draft.tokens, draft.counter, total, draft.created_at, draft.speaker, draft.occurred_at,
+        draft.turn_id, draft.reply_to, draft.parent_event_id, draft.label, draft.native, False, draft.repaired,
+        branch, 0,
+    )  # fmt: skip
+    connection.execute(_INSERT, (*row, head.owner, draft.identity))
+    connection.execute("INSERT INTO outbox(thread, sequence, uid) VALUES(?,?,?)", (head.owner, sequence, uid))
+    return (
+        ThreadHead(head.owner, sequence, total, head.revision, branches, branch, draft.created_at),
+        event_from_row(row),
+    )
 
 
 def _branch_of_child(connection: apsw.Connection, head: ThreadHead, parent_event_id: str) -> tuple[int, int]:
@@ -241,12 +247,6 @@ def by_uid(connection: apsw.Connection, uid: int) -> tuple[int, ContextEvent] | 
     for row in connection.execute(f"SELECT thread, {_COLUMNS} FROM event WHERE uid = ?", (uid,)):  # noqa: S608
         return row[0], event_from_row(row[1:])
     return None
-
-
-def by_uids(connection: apsw.Connection, uids: Sequence[int]) -> list[tuple[int, ContextEvent]]:
-    """Return thread and event of each uid that exists, in the order given."""
-    found = (by_uid(connection, uid) for uid in uids)
-    return [item for item in found if item is not None]
 
 
 def newest(connection: apsw.Connection, thread: int, *, through: int, limit: int) -> list[ContextEvent]:
@@ -299,18 +299,6 @@ def start_of_running_total(connection: apsw.Connection, thread: int, through: in
     return low
 
 
-def history(
-    connection: apsw.Connection, thread: int, *, before: int | None, limit: int | None
-) -> Iterator[ContextEvent]:
-    """Yield events in order: all of them, or the last `limit` below the sequence `before`."""
-    ceiling = 2**62 if before is None else before - 1
-    if limit is not None:
-        yield from reversed(newest(connection, thread, through=ceiling, limit=limit))
-        return
-    for row in connection.execute(_SELECT + "WHERE thread = ? AND sequence <= ? ORDER BY sequence", (thread, ceiling)):
-        yield event_from_row(row)
-
-
 def set_protected(connection: apsw.Connection, thread: int, event: ContextEvent, *, value: bool) -> ContextEvent:
     """Set or clear the protection flag; the thread's revision grows."""
     connection.execute("UPDATE event SET protected = ? WHERE uid = ?", (value, event.uid))
@@ -343,10 +331,12 @@ def amend(
     )
     connection.execute("DELETE FROM event_tokens WHERE uid = ?", (event.uid,))
     connection.execute(
-        "INSERT INTO outbox(uid, thread, sequence, again) VALUES(?,?,?,1)"
-        " ON CONFLICT(uid) DO UPDATE SET claim_token = NULL, claim_owner = NULL, claim_until = NULL",
-        (event.uid, thread, event.sequence),
+        "INSERT INTO outbox(thread, sequence, uid, again) VALUES(?,?,?,1)"
+        " ON CONFLICT DO UPDATE SET attempts = 0, not_before = 0, claim_token = NULL, claim_owner = NULL,"
+        " claim_until = NULL",
+        (thread, event.sequence, event.uid),
     )
+    connection.execute("DELETE FROM quarantine WHERE uid = ?", (event.uid,))
     _touch(connection, thread)
 
 
@@ -357,8 +347,9 @@ def redact(connection: apsw.Connection, thread: int, event: ContextEvent) -> Non
         " tokens = 0, protected = 0, identity = NULL, redacted = 1 WHERE uid = ?",
         (event.uid,),
     )
-    for table in ("event_tokens", "event_revision", "outbox", "quarantine"):
+    for table in ("event_tokens", "event_revision", "quarantine"):
         connection.execute(f"DELETE FROM {table} WHERE uid = ?", (event.uid,))  # noqa: S608 - constant names
+    connection.execute("DELETE FROM outbox WHERE thread = ? AND sequence = ?", (thread, event.sequence))
     _touch(connection, thread)
 
 

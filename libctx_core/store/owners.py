@@ -32,7 +32,9 @@ OWNERS = Component(
         CREATE INDEX owner_resource ON owner(resource_id) WHERE resource_id IS NOT NULL;
         CREATE INDEX owner_boundary ON owner(boundary_id) WHERE boundary_id IS NOT NULL;
         CREATE INDEX owner_user ON owner(user, kind) WHERE user IS NOT NULL;
-        CREATE TABLE kv(space TEXT NOT NULL, key TEXT NOT NULL, value ANY, PRIMARY KEY(space, key)) STRICT, WITHOUT ROWID;
+        CREATE TABLE kv(
+            space TEXT NOT NULL, key TEXT NOT NULL, value ANY, PRIMARY KEY(space, key)
+        ) STRICT, WITHOUT ROWID;
         """,
     ),
 )
