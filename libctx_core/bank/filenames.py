@@ -50,7 +50,7 @@ def is_shortened(name: str) -> bool:
     return _DIGEST_MARK in name
 
 
-def key_of(name: str) -> str | None:
+def key_of(name: str, *, fold_case: bool = False) -> str | None:
     """Return the key of an uncut file name, or None if no key is spelled like that."""
     parts = name.split("%")
     raw = bytearray(parts[0].encode("utf-8", "surrogateescape"))
@@ -64,4 +64,4 @@ def key_of(name: str) -> str | None:
         key = raw.decode("utf-8")
     except UnicodeDecodeError:
         return None
-    return key if name in {name_of(key), name_of(key, fold_case=True)} else None
+    return key if name == name_of(key, fold_case=fold_case) else None

@@ -208,9 +208,9 @@ class FileBankStore:
         for name in sorted(names):
             if (name == BANKED_KEY) is not (kind == ResourceKind.BANKED_CONTEXT):
                 continue
-            key = self._read_key(directory / f"{name}{suffix}") if is_shortened(name) else key_of(name)
+            path = directory / f"{name}{suffix}"
+            key = self._read_key(path) if is_shortened(name) else key_of(name, fold_case=self._fold_case)
             if key is not None:
-                path = directory / f"{name}{suffix}"
                 yield StoredEntry(key, _read_sidecar(_beside(path, SIDECAR)), path.name in files)
 
     def _remember_key(self, path: Path, key: str) -> None:

@@ -108,9 +108,8 @@ async def test_t9_a_cancelled_caller_stays_cancelled(access, scope, swallow):
             raise
 
     async def delegate():
-        async with access.scope(scope):
-            async with access.child_scope_for_resources(Principal("c"), WANTED, slow):
-                raise AssertionError("entered")
+        async with access.scope(scope), access.child_scope_for_resources(Principal("c"), WANTED, slow):
+            raise AssertionError("entered")
 
     task = asyncio.create_task(delegate())
     await asked.wait()

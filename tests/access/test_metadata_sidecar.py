@@ -62,7 +62,9 @@ REFUSED = {
     "version -1": encoded(schemaVersion=-1),
     "version 2": encoded(schemaVersion=2),
     "version 2^63": encoded(schemaVersion=2**63),
-    "version of 5000 digits": b'{"resourceKind":"CONTEXT_WINDOW","resourceId":"r","schemaVersion":1' + b"0" * 5000 + b"}",
+    "version of 5000 digits": b'{"resourceKind":"CONTEXT_WINDOW","resourceId":"r","schemaVersion":1'
+    + b"0" * 5000
+    + b"}",
     "kind absent": encoded(resourceKind=...),
     "kind null": encoded(resourceKind=None),
     "kind unknown": encoded(resourceKind="SOMETHING"),
@@ -106,14 +108,14 @@ def test_metadata_cannot_be_built_wrongly(arguments):
 
 
 def test_t12_a_str_subclass_is_no_identifier():
-    class Any_(str):
+    class Everything(str):
         def __eq__(self, other):
             return True
 
         __hash__ = str.__hash__
 
     with pytest.raises(InvalidIdentifierError):
-        ResourceMetadata("CONTEXT_WINDOW", Any_("x"))
+        ResourceMetadata("CONTEXT_WINDOW", Everything("x"))
 
 
 def test_a_newer_version_can_be_described_but_is_not_usable():

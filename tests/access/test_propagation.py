@@ -10,8 +10,17 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
 
-from libctx_core.access import Authority, ContextAccess, ContextAccessDenied, DenialReason, Operation
-from libctx_core.access import Principal, Resource, Rights, UnscopedPolicy
+from libctx_core.access import (
+    Authority,
+    ContextAccess,
+    ContextAccessDenied,
+    DenialReason,
+    Operation,
+    Principal,
+    Resource,
+    Rights,
+    UnscopedPolicy,
+)
 from libctx_core.errors import ScopeLeakError
 
 

@@ -147,9 +147,8 @@ class TestDelegation:
 
     def test_a_child_cannot_regain_rights_or_delegate_further_unless_asked(self, access):
         with access.scope(root(access, self.DELEGABLE)):
-            with access.child_scope(Principal("child"), READ_A):
-                with pytest.raises(ContextAccessDenied):
-                    access.child_scope(Principal("grandchild"), self.DELEGABLE).__enter__()
+            with access.child_scope(Principal("child"), READ_A), pytest.raises(ContextAccessDenied):
+                access.child_scope(Principal("grandchild"), self.DELEGABLE).__enter__()
             with access.child_scope(Principal("child"), Rights.read_only(Resource("a"), delegable=True)):
                 with access.child_scope(Principal("grandchild"), self.DELEGABLE) as grandchild:
                     assert reads(grandchild, "a")

@@ -60,7 +60,7 @@ def build(rights, delegable):
     return Rights(*[selectors(name) for name in OPERATIONS], delegable=delegable)
 
 
-RIGHTS = st.fixed_dictionaries({operation: SELECTORS for operation in OPERATIONS})
+RIGHTS = st.fixed_dictionaries(dict.fromkeys(OPERATIONS, SELECTORS))
 
 
 class Scopes(RuleBasedStateMachine):
@@ -227,9 +227,7 @@ class Scopes(RuleBasedStateMachine):
             seen.append(list(window.context_elements))
             window.context_elements[:] = [text]
 
-        if model is None or (
-            model.allows("write", enrolment) and model.allows("read", enrolment) and not orphan
-        ):
+        if model is None or (model.allows("write", enrolment) and model.allows("read", enrolment) and not orphan):
             assert self.bank.mutate(key, block).context_elements == [text]
             assert seen[-1] == ([self.pages[key]] if key in self.pages else [])
             self.pages[key] = text

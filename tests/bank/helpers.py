@@ -1,3 +1,5 @@
+import pytest
+
 from libctx_core.access import (
     Boundary,
     ContextAccessDenied,
@@ -8,8 +10,6 @@ from libctx_core.access import (
     Rights,
 )
 from libctx_core.bank import ContextWindow
-
-import pytest
 
 KIND = "CONTEXT_WINDOW"
 TODO_KIND = "TODO_LIST"

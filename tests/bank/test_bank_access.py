@@ -1,7 +1,6 @@
 """What a scope lets through and keeps out of a bank, and what a denied call never touches."""
 
 import pytest
-from tests.bank.helpers import ALL_MINE, KIND, LEGACY, MINE, REQUIRE, THEIRS, TODO_KIND, denied, only, scope, window
 
 from libctx_core.access import (
     Boundary,
@@ -17,6 +16,7 @@ from libctx_core.access import (
 from libctx_core.bank import CacheConfig, ContextWindow, LoreBook, StorageMode, TodoList, TodoListTask
 from libctx_core.errors import InvalidIdentifierError, InvalidMetadataError, ResourceExistsError, ScopeActiveError
 from libctx_core.errors.bank import PayloadError
+from tests.bank.helpers import ALL_MINE, KIND, LEGACY, MINE, REQUIRE, THEIRS, TODO_KIND, denied, only, scope, window
 
 MODES = [StorageMode.MEMORY_ONLY, StorageMode.MEMORY_AND_DISK, StorageMode.DISK_ONLY, StorageMode.DISK_WITH_CACHE]
 
@@ -167,9 +167,7 @@ class TestWriting:
 
 class TestCreating:
     def test_the_seeds_example(self, bank, access, mode):
-        rights = Rights(
-            readable_resources={Resource("resource-17")}, creatable_resources={Resource("resource-17")}
-        )
+        rights = Rights(readable_resources={Resource("resource-17")}, creatable_resources={Resource("resource-17")})
         with access.scope(scope(access, rights)):
             private = ContextWindow()
             private.add_text("private value")
@@ -376,29 +374,30 @@ class TestBankedContext:
             bank.get("__banked_context")
 
 
+ACTIONS = {
+    "enrol": lambda admin: admin.register_resource_metadata("k", MINE),
+    "unenrol": lambda admin: admin.delete_resource_metadata("k", KIND),
+    "look": lambda admin: admin.get_resource_metadata("k", KIND),
+    "retrieval": lambda admin: admin.set_retrieval("k", lambda key: window()),
+    "write-back": lambda admin: admin.set_write_back("k", lambda key, page: True),
+    "remote": lambda admin: admin.set_remote(None),
+    "cache": lambda admin: admin.configure_cache(CacheConfig()),
+    "mode": lambda admin: admin.set_storage_mode("k", StorageMode.DISK_ONLY),
+    "storage": lambda admin: admin.storage_metadata(),
+    "add lock": lambda admin: admin.add_lock("k", is_page=True),
+    "remove lock": lambda admin: admin.remove_lock("k"),
+    "unlock": lambda admin: admin.set_lock_state("k", locked=False),
+    "locks": lambda admin: admin.lock_names(),
+    "doctor": lambda admin: admin.doctor(),
+}
+
+
 class TestAdministration:
     """T18 and T39: what could lead around a scope is administration."""
 
-    ACTIONS = {
-        "enrol": lambda admin: admin.register_resource_metadata("k", MINE),
-        "unenrol": lambda admin: admin.delete_resource_metadata("k", KIND),
-        "look": lambda admin: admin.get_resource_metadata("k", KIND),
-        "retrieval": lambda admin: admin.set_retrieval("k", lambda key: window()),
-        "write-back": lambda admin: admin.set_write_back("k", lambda key, page: True),
-        "remote": lambda admin: admin.set_remote(None),
-        "cache": lambda admin: admin.configure_cache(CacheConfig()),
-        "mode": lambda admin: admin.set_storage_mode("k", StorageMode.DISK_ONLY),
-        "storage": lambda admin: admin.storage_metadata(),
-        "add lock": lambda admin: admin.add_lock("k", is_page=True),
-        "remove lock": lambda admin: admin.remove_lock("k"),
-        "unlock": lambda admin: admin.set_lock_state("k", locked=False),
-        "locks": lambda admin: admin.lock_names(),
-        "doctor": lambda admin: admin.doctor(),
-    }
-
     @pytest.mark.parametrize("action", ACTIONS)
     def test_nothing_of_it_works_inside_a_scope(self, bank, access, action):
-        act = self.ACTIONS[action]
+        act = ACTIONS[action]
         act(bank.admin())
         everything = Rights.all_on(Resource("resource-17"), Boundary("workspace-3"), delegable=True)
         with access.scope(scope(access, everything, LEGACY)), pytest.raises(ScopeActiveError):

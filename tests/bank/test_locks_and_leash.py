@@ -3,12 +3,12 @@
 import asyncio
 
 import pytest
-from tests.bank.helpers import MINE, scope, window
 
 from libctx_core.bank import ContextWindow, Leash, StorageMode, TodoList, TodoListTask, current_leash, introspection
 from libctx_core.bank.leash import PERMISSIVE
 from libctx_core.bank.locks import ContextLocks
 from libctx_core.errors.bank import PageLockedError
+from tests.bank.helpers import MINE, scope, window
 
 
 class TestLocks:
@@ -115,7 +115,9 @@ class TestLeash:
         assert everything.may_read("anything")
         assert not Leash().may_read("a")
 
-    @pytest.mark.parametrize(("exists", "create", "allowed"), [(True, False, True), (False, False, False), (False, True, True)])
+    @pytest.mark.parametrize(
+        ("exists", "create", "allowed"), [(True, False, True), (False, False, False), (False, True, True)]
+    )
     def test_creation_is_a_right_of_its_own(self, exists, create, allowed):
         leash = Leash.on(["a"], allow_write=True, allow_page_creation=create)
         assert leash.may_write("a", exists=exists) is allowed

@@ -4,7 +4,6 @@ import json
 import time
 
 import pytest
-from tests.bank.helpers import ALL_MINE, KIND, LEGACY, MINE, THEIRS, TODO_KIND, only, scope
 
 from libctx_core.access import Authority, ContextAccessDenied, DenialReason, ResourceMetadata, Rights
 from libctx_core.bank import (
@@ -22,6 +21,7 @@ from libctx_core.bank import (
 from libctx_core.bank.patterns import _with_standard_library, extractor
 from libctx_core.errors import InvalidInputError
 from libctx_core.errors.bank import PatternError, ToolConflictError
+from tests.bank.helpers import ALL_MINE, KIND, LEGACY, MINE, THEIRS, TODO_KIND, only, scope
 
 NAMES = [
     "listPageKeys",

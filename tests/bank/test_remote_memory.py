@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-from tests.bank.helpers import KIND, LEGACY, MINE, THEIRS, denied, only, scope, window
 
 from libctx_core.access import Authority, DenialReason, Operation, Resource, Rights
 from libctx_core.bank import ContextBank, StorageMode, error_type_of
@@ -11,6 +10,7 @@ from libctx_core.bank.remote import Success, require_success, require_value
 from libctx_core.errors import MetadataCapabilityError, ResourceExistsError, ScopeActiveError
 from libctx_core.errors.bank import MemoryErrorType, MemoryRemoteError, RemoteFailure, VersionConflictError
 from libctx_core.testing.access_fakes import AsyncRemoteMemory, FakeRemoteMemory
+from tests.bank.helpers import KIND, LEGACY, MINE, THEIRS, denied, only, scope, window
 
 REMOTE = StorageMode.REMOTE
 DOWN = RemoteFailure(503, MemoryErrorType.SERVER, "down")
@@ -203,33 +203,28 @@ class TestCreationAndRollback:
         with access.scope(scope(access, Rights.all_on(Resource("other")), LEGACY)):
             denied(bank.get, "k")
 
-    async def test_cancellation_at_every_await_leaves_no_readable_unenrolled_page(self, store, access):
-        for stop in range(8):
-            inner = FakeRemoteMemory()
-            steps = 0
-            task = None
+    @pytest.mark.parametrize("stop", range(8))
+    async def test_cancellation_at_every_await_leaves_no_readable_unenrolled_page(self, store, access, stop):
+        inner, steps, tasks = FakeRemoteMemory(), [], []
 
-            async def pause():
-                nonlocal steps
-                steps += 1
-                if steps == stop + 1:
-                    task.cancel()
-                await asyncio.sleep(0)
+        async def pause():
+            steps.append(len(steps))
+            if len(steps) == stop + 1:
+                tasks[0].cancel()
+            await asyncio.sleep(0)
 
-            bank = ContextBank(store, Authority(access), remote=AsyncRemoteMemory(inner, pause))
-            mine = scope(access)
+        bank = ContextBank(store, Authority(access), remote=AsyncRemoteMemory(inner, pause))
 
-            async def create():
-                async with access.scope(mine):
-                    await bank.acreate_context_window("k", MINE, window("x"), REMOTE)
+        async def create():
+            async with access.scope(scope(access)):
+                await bank.acreate_context_window("k", MINE, window("x"), REMOTE)
 
-            task = asyncio.create_task(create())
-            with pytest.raises(asyncio.CancelledError):
-                await task
-                raise asyncio.CancelledError
-            if (KIND, "k") in inner.pages:
-                assert inner.metadata == {(KIND, "k"): MINE}
-            bank.close()
+        tasks.append(asyncio.create_task(create()))
+        outcome = await asyncio.gather(*tasks, return_exceptions=True)
+        assert isinstance(outcome[0], asyncio.CancelledError) == (stop < len(steps))
+        if (KIND, "k") in inner.pages:
+            assert inner.metadata == {(KIND, "k"): MINE}
+        bank.close()
 
 
 class TestOperations:

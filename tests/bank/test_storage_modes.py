@@ -4,11 +4,19 @@ import asyncio
 import threading
 
 import pytest
-from tests.bank.helpers import KIND, MINE, THEIRS, denied, only, scope, window
 
 from libctx_core.access import ContextAccessDenied, Resource, Rights
-from libctx_core.bank import CacheConfig, ContextBank, ContextWindow, EvictionPolicy, StorageMode, TodoList, TodoListTask
+from libctx_core.bank import (
+    CacheConfig,
+    ContextBank,
+    ContextWindow,
+    EvictionPolicy,
+    StorageMode,
+    TodoList,
+    TodoListTask,
+)
 from libctx_core.errors.bank import PayloadError, RetrievalEmptyError, VersionConflictError, WriteBackError
+from tests.bank.helpers import KIND, MINE, THEIRS, denied, only, scope, window
 
 CACHED, DISK, MEMORY, BOTH = (
     StorageMode.DISK_WITH_CACHE,
