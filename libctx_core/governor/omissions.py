@@ -21,7 +21,8 @@ def list_omissions(
     left_out = [item.event for unit in layout.left_out for item in unit.items if item.event is not None]
     listed = {event.uid for event in (*left_out, *orphans)}
     rest = [event for event in near if event.uid not in shown and event.uid not in listed]
-    older = first_near - 1 - sum(1 for event in layout.protected if event.sequence < first_near)
+    pinned = sum(1 for event in layout.protected if event.sequence < first_near)
+    older = tail.visible - len(near) - hidden - pinned
     if older > 0:
         result.append(Omission("older than the recent window", older, 1, first_near - 1))
     for reason, events in (
@@ -32,6 +33,8 @@ def list_omissions(
     ):
         if events:
             result.append(_omission(reason, events))
+    if tail.through > tail.visible:
+        result.append(Omission("on another branch", tail.through - tail.visible, 1, tail.through))
     if hidden:
         result.append(Omission("hidden by the caller", hidden, 0, tail.through))
     return tuple(result)
