@@ -1,8 +1,8 @@
 """Values that every room speaks: ids, content blocks, events, hits and watermarks."""
 
 import json
+import os
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -34,8 +34,12 @@ REPLACEMENT = "\ufffd"
 
 
 def new_id(prefix: str) -> str:
-    """Return a fresh identifier such as ``evt_3f…``."""
-    return f"{prefix}_{uuid.uuid4().hex}"
+    """Return a fresh identifier such as ``evt_019ad0…``: 48 bits of milliseconds, then 80 random ones.
+
+    Ids made one after another are neighbours in an index, so that a store with a
+    million of them still appends to the page it wrote last.
+    """
+    return f"{prefix}_{time.time_ns() // 1_000_000:012x}{os.urandom(10).hex()}"
 
 
 def system_clock() -> float:
