@@ -29,7 +29,9 @@ class Settled(list[T], Coroutine[Any, Any, "Settled[T]"]):
     def __init__(self, items: Iterable[T] = ()) -> None:
         super().__init__(items)
 
-    __hash__ = object.__hash__  # type: ignore[assignment] - gather() keeps awaitables in a dictionary
+    def __hash__(self) -> int:  # type: ignore[override]
+        # asyncio.gather keeps what it waits for in a dictionary
+        return id(self)
 
     def send(self, value: Any, /) -> Any:
         """End at the first step, with the list as result."""

@@ -177,7 +177,7 @@ class LibraryMemory(BaseMemory):
         Raises:
             TurnTooLargeError: The running turn alone exceeds the limit.
         """
-        return prompt_messages(self.prompt(input, **kwargs))
+        return to_llama_index(self.prompt(input, **kwargs))
 
     @dispatcher.span
     async def aget(self, input: str | ChatMessage | None = None, **kwargs: Any) -> list[ChatMessage]:  # noqa: A002
@@ -295,7 +295,7 @@ class LibraryMemory(BaseMemory):
         return self.model_copy()
 
 
-def prompt_messages(prompt: GovernedPrompt) -> list[ChatMessage]:
+def to_llama_index(prompt: GovernedPrompt) -> list[ChatMessage]:
     """Return a governed prompt as new LlamaIndex messages; whole events in the form they were put."""
     return [
         message_of(part.event) if part.event is not None and not part.cut else prompt_message(message)

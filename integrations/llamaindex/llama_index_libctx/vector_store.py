@@ -17,12 +17,14 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQuery,
     VectorStoreQueryResult,
 )
+from llama_index_instrumentation import get_dispatcher
 
 from libctx_core.access import Scope
 from libctx_core.concurrency import run_sync
 from libctx_core.errors import InvalidInputError
 from libctx_core.search.collection import VectorCollection
 from llama_index_libctx.docstore import forget_hash, forget_hashes
+from llama_index_libctx.events import LibraryWriteEvent
 from llama_index_libctx.filters import to_filter
 from llama_index_libctx.kvstore import KEY_VALUES
 from llama_index_libctx.lengths import lengths_explained
@@ -30,6 +32,8 @@ from llama_index_libctx.library import MEMORY, LibraryLease, PathOrLibrary, leas
 from llama_index_libctx.nodes import to_item, to_node
 from llama_index_libctx.queries import answer
 from llama_index_libctx.reopening import reopening_state
+
+dispatcher = get_dispatcher(__name__)
 
 LIBRARY_FNAME: Final = "library.sqlite"
 """Name of the library in a directory that holds one."""
@@ -149,6 +153,7 @@ class LibraryVectorStore(BasePydanticVectorStore):
 
     # -- writing --------------------------------------------------------------
 
+    @dispatcher.span
     def add(self, nodes: Sequence[BaseNode], **add_kwargs: Any) -> list[str]:
         """Store nodes in one transaction, replacing those whose id is stored; return their ids in order.
 
@@ -158,7 +163,9 @@ class LibraryVectorStore(BasePydanticVectorStore):
             EmbeddingProfileError: Another embedding model made the stored vectors.
         """
         with lengths_explained(self._collection):
-            return self._collection.upsert([to_item(node) for node in nodes])
+            ids = self._collection.upsert([to_item(node) for node in nodes])
+        self._tell("add", len(ids))
+        return ids
 
     def replace_documents(self, ref_doc_ids: Iterable[str], nodes: Sequence[BaseNode]) -> list[str]:
         """Delete the nodes of documents and store others, in one transaction; return the new ids.
@@ -166,7 +173,9 @@ class LibraryVectorStore(BasePydanticVectorStore):
         Whoever reads meanwhile sees the old nodes or the new ones, never neither.
         """
         with lengths_explained(self._collection):
-            return self._collection.upsert([to_item(node) for node in nodes], replacing=list(ref_doc_ids))
+            ids = self._collection.upsert([to_item(node) for node in nodes], replacing=list(ref_doc_ids))
+        self._tell("add", len(ids))
+        return ids
 
     async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """Store nodes off the event loop; see `add`."""
@@ -178,9 +187,10 @@ class LibraryVectorStore(BasePydanticVectorStore):
         An unknown document is nothing to do.
         """
         self._lease.database.ensure(KEY_VALUES)
-        self._collection.delete(
+        count = self._collection.delete(
             refs=[ref_doc_id], also=lambda connection: forget_hash(connection, self.collection_name, ref_doc_id)
         )
+        self._tell("delete", count)
 
     async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Delete the nodes of a document off the event loop."""
@@ -194,7 +204,7 @@ class LibraryVectorStore(BasePydanticVectorStore):
         Raises:
             ValueError: Neither is given; `clear` is what empties a store.
         """
-        self._collection.delete(node_ids, where=to_filter(filters))
+        self._tell("delete_nodes", self._collection.delete(node_ids, where=to_filter(filters)))
 
     async def adelete_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **delete_kwargs: Any
@@ -206,10 +216,14 @@ class LibraryVectorStore(BasePydanticVectorStore):
         """Delete every node and the documents' hashes; the next may have vectors of another length."""
         self._lease.database.ensure(KEY_VALUES)
         self._collection.clear(also=lambda connection: forget_hashes(connection, self.collection_name))
+        self._tell("clear", None)
 
     async def aclear(self, **clear_kwargs: Any) -> None:
         """Delete every node off the event loop."""
         await run_sync(self.clear)
+
+    def _tell(self, operation: str, count: int | None) -> None:
+        dispatcher.event(LibraryWriteEvent(collection_name=self.collection_name, operation=operation, count=count))
 
     # -- reading --------------------------------------------------------------
 
@@ -243,6 +257,7 @@ class LibraryVectorStore(BasePydanticVectorStore):
         """Return nodes off the event loop; see `get_nodes`."""
         return await run_sync(self.get_nodes, node_ids, filters, include_embeddings=include_embeddings)
 
+    @dispatcher.span
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """Return the best nodes, best first, with their similarities.
 
