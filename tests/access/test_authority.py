@@ -1,5 +1,7 @@
 """What rooms ask: order of checks, policies, handles, audit, administration, vetoes."""
 
+# ruff: noqa: SIM117 - nesting is what these tests are about
+
 import pytest
 
 from libctx_core.access import (

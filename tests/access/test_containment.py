@@ -1,5 +1,7 @@
 """Resolvers that lie, fail, hang, or are cancelled while they are asked."""
 
+# ruff: noqa: SIM117 - nesting is what these tests are about
+
 import asyncio
 import concurrent.futures
 

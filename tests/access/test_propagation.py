@@ -1,5 +1,7 @@
 """Where a scope goes by itself, where it has to be carried, and where it must not leak to."""
 
+# ruff: noqa: SIM117 - nesting is what these tests are about
+
 import asyncio
 import contextvars
 import gc

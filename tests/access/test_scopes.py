@@ -1,5 +1,7 @@
 """Installing, nesting, delegating, narrowing and forging scopes."""
 
+# ruff: noqa: SIM117 - nesting is what these tests are about
+
 import asyncio
 import copy
 import dataclasses
