@@ -126,6 +126,8 @@ class SourceShelf:
     def add(self, source: Source) -> SourceEntry:
         """Store a source; storing an equal one again returns the stored one.
 
+        If a newer version of its origin superseded it meanwhile, it is the current one again.
+
         Raises:
             SourceConflictError: Its identity names a source with other content.
             ContextAccessDenied: The active scope may not create it.
@@ -150,6 +152,9 @@ class SourceShelf:
             row = rows.find_source(connection, self.collection, ref.source_type, ref.source_id)
             if row is None or row.payload != payload:
                 raise SourceConflictError("identity", ref)
+            if row.superseded_by is not None:
+                self._guard.require(Operation.WRITE, SOURCE, self.collection, key, owner)
+                row = rows.revive_source(connection, row)
             return _entry(row, ref, source)
         enrolment = self._guard.require(Operation.CREATE, SOURCE, self.collection, key, None)
         row = rows.insert_source(

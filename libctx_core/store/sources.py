@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import apsw
 
@@ -130,6 +130,16 @@ def insert_source(
             (position, collection, source_type, origin, position),
         )
     return row
+
+
+def revive_source(connection: apsw.Connection, row: SourceRow) -> SourceRow:
+    """Make a superseded source the current one of its origin again: its material is back."""
+    connection.execute(
+        "UPDATE source SET superseded_by = CASE WHEN owner = ?1 THEN NULL ELSE ?2 END"
+        " WHERE collection = ?3 AND source_type = ?4 AND origin = ?5 AND (superseded_by IS NULL OR owner = ?1)",
+        (row.owner, row.position, row.collection, row.source_type, row.origin),
+    )
+    return replace(row, superseded_by=None)
 
 
 def superseded_owners(connection: apsw.Connection, collection: str, position: int) -> list[int]:
