@@ -1,5 +1,6 @@
 """What SQL finds by index is what the evaluator says, for any metadata and any filter."""
 
+import itertools
 import json
 import math
 import time
@@ -41,16 +42,22 @@ TEXTS = [
 NUMBERS = [0, 1, -1, 2, 2**53, 2**53 + 1, 2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 2**70, 2**70 + 1, 10**400]
 FLOATS = [0.0, -0.0, 1.0, 1.5, 2.0**53, 2.0**63, 2.0**70, -(2.0**63), math.inf, -math.inf, math.nan, 5e-324, 1e308]
 
-texts = st.sampled_from([*TEXTS, LONG, LONG + "a", LONG + "b"]) | st.text(max_size=3)
-numbers = st.sampled_from(NUMBERS) | st.sampled_from(FLOATS) | st.booleans()
-scalars = st.none() | texts | numbers
+# a few keys and values per example, so that filters meet what they ask for
+keys = st.shared(st.lists(st.sampled_from(KEYS), min_size=2, max_size=3, unique=True), key="keys").flatmap(
+    st.sampled_from
+)
+any_text = st.sampled_from([*TEXTS, LONG, LONG + "a"]) | st.text(max_size=3)
+any_number = st.sampled_from(NUMBERS) | st.sampled_from(FLOATS) | st.booleans()
+texts = st.shared(st.lists(any_text, min_size=2, max_size=4), key="texts").flatmap(st.sampled_from)
+numbers = st.shared(st.lists(any_number, min_size=2, max_size=4), key="numbers").flatmap(st.sampled_from)
+scalars = st.one_of(texts, numbers, st.none())
 values = st.recursive(
     scalars,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=2),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=2),
     max_leaves=4,
 )
-metadatas = st.dictionaries(st.sampled_from(KEYS[:4]) | st.sampled_from(KEYS), values, max_size=3)
-paths = st.sampled_from(KEYS[:4]) | st.sampled_from(KEYS) | st.tuples(st.sampled_from(KEYS[:4]), st.sampled_from(KEYS))
+metadatas = st.dictionaries(keys, values, max_size=3)
+paths = keys | st.tuples(keys, keys)
 
 LISTS = [Operator.IN, Operator.NIN, Operator.ANY, Operator.ALL]
 TEXT_ONLY = [Operator.TEXT_MATCH, Operator.TEXT_MATCH_INSENSITIVE, Operator.LIKE, Operator.ILIKE]
@@ -122,7 +129,7 @@ def check(library, metadatas, trees):
         assert answers(library, owner, slots, tree) == expected(metadatas, tree), tree
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(metadatas, min_size=1, max_size=8), st.lists(filters, min_size=1, max_size=4))
 def test_index_and_evaluator_agree_on_random_filters(library, metadatas, trees):
     check(library, metadatas, trees)
@@ -152,3 +159,39 @@ def test_a_narrow_part_does_not_change_the_answer_of_a_wide_one(library):
     check(library, rows, [And((part, Compare("rare", "==", 7))) for part in wide])
     check(library, rows, [And((part, Compare("rare", "==", 999))) for part in wide])
     check(library, rows, [Nor((part, Compare("rare", "!=", 7))) for part in wide])
+
+
+EVERY_VALUE = [
+    *TEXTS,
+    LONG,
+    LONG + "a",
+    *NUMBERS,
+    *FLOATS,
+    True,
+    None,
+    [],
+    [None],
+    ["a", "ab"],
+    [1, 2.5, True],
+    [2**70, LONG, math.nan],
+    [[1]],
+    {},
+    {"a": 1, LONG: 2},
+]
+
+
+@pytest.mark.parametrize("operator", [*SCALARS, Operator.IS_EMPTY], ids=lambda operator: operator.name)
+def test_every_value_against_every_value(library, operator):
+    check(library, [{"k": value} for value in EVERY_VALUE], [Compare("k", operator, value) for value in EVERY_VALUE])
+
+
+@pytest.mark.parametrize("operator", LISTS, ids=lambda operator: operator.name)
+def test_every_value_against_every_pair_in_a_row(library, operator):
+    pairs = [[one, other] for one, other in itertools.pairwise(EVERY_VALUE)]
+    check(library, [{"k": value} for value in EVERY_VALUE], [Compare("k", operator, pair) for pair in pairs])
+
+
+@pytest.mark.parametrize("operator", TEXT_ONLY, ids=lambda operator: operator.name)
+def test_every_text_against_every_text(library, operator):
+    every = [*TEXTS, LONG, LONG + "a"]
+    check(library, [{"k": value} for value in every], [Compare("k", operator, value) for value in every])
