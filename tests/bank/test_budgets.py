@@ -28,7 +28,7 @@ from libctx_core.tokens import TokenCounter
 
 EXACT = TokenCounter.for_encoding("cl100k_base")
 WORDS = TokenCounter(lambda text: len(text.split()), name="words")
-TEXT = st.text(alphabet="ab cd.\n{}\"né語", max_size=40)
+TEXT = st.text(alphabet='ab cd.\n{}"né語', max_size=40)
 METHODS = st.sampled_from(list(TruncationMethod))
 SETTINGS = st.builds(
     TruncationSettings,
@@ -322,9 +322,7 @@ class TestPromptsKeepTheirJson:
     def test_conversations_are_cut_by_whole_turns(self, where, kept):
         turns = [{"role": "user", "content": f"turn {number}"} for number in range(1, 5)]
         room = EXACT.count(json.dumps({"history": turns[:2]}))
-        fitted = json.loads(
-            fit_prompt(json.dumps({"history": turns}), room, EXACT, where=where, keep_json=True)
-        )
+        fitted = json.loads(fit_prompt(json.dumps({"history": turns}), room, EXACT, where=where, keep_json=True))
         assert fitted["history"] == [turns[number - 1] for number in kept]
 
     def test_objects_stay_whole_while_the_text_around_them_is_cut(self):
