@@ -1,5 +1,6 @@
 """Nothing that is cut to a budget exceeds it, for any content, strategy and setting."""
 
+import itertools
 import json
 
 import pytest
@@ -371,7 +372,7 @@ class TestChunks:
 
     def test_pieces_overlap(self):
         pieces = chunk_by_tokens(self.LONG, 10, WORDS, overlap=3)
-        for first, second in zip(pieces, pieces[1:], strict=False):
+        for first, second in itertools.pairwise(pieces):
             assert first.split()[-3:] == second.split()[:3]
         assert pieces[-1].endswith("word59")
 

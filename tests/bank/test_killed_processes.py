@@ -8,7 +8,6 @@ import threading
 import time
 
 import pytest
-from tests.bank.helpers import KIND, LEGACY, MINE, THEIRS, scope, window
 
 from libctx_core.access import Authority, Boundary, ContextAccess, ContextAccessDenied, ResourceMetadata, Rights
 from libctx_core.bank import ContextBank, FileBankStore, StorageMode
@@ -17,6 +16,7 @@ from libctx_core.errors import LibctxError, ResourceExistsError
 from libctx_core.errors.bank import VersionConflictError
 from libctx_core.store.bank import BankStore
 from libctx_core.store.database import Database
+from tests.bank.helpers import KIND, LEGACY, MINE, THEIRS, scope, window
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
