@@ -60,6 +60,15 @@ def _load_table() -> _Table:
         return _read_table()
 
 
+def piece_rows() -> "tuple[WordPiece, NDArray[np.int8]]":
+    """Return the pieces of the table and its codes, one row per piece, ``TABLE_DIMENSION`` wide.
+
+    A row's direction is the meaning of its piece; its length says nothing.
+    """
+    table = _load_table()
+    return table.pieces, table.codes
+
+
 class StaticEmbedder:
     """Embeds text as the weighted sum of its word pieces' vectors, distilled from all-MiniLM-L6-v2.
 

@@ -46,6 +46,11 @@ class WordPiece:
         self._unknown = self._ids[UNKNOWN]
         self._remembered: dict[str, tuple[Word, ...]] = {}
 
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """The pieces by rising id."""
+        return tuple(self._ids)
+
     def words(self, text: str) -> Iterator[Word]:
         """Yield the words of `text`, punctuation marks among them, with their ids."""
         remembered = self._remembered

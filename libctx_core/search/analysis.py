@@ -34,7 +34,6 @@ _UNSPACED = (
 _WORD = re.compile(rf"[{_UNSPACED}]+|[A-Za-z](?:\+\+|#(?!\w))|[^\W{_UNSPACED}]+")
 _UNSPACED_RUN = re.compile(rf"[{_UNSPACED}]")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
-_CAPITAL_INSIDE = re.compile(r"(?<=[a-z,;:] )[A-Z][a-z]")
 _CACHED_LENGTH = 32
 _CACHED_WORDS = 100_000
 
@@ -82,16 +81,10 @@ class Question:
     Attributes:
         words: Its words in order.
         asks_time: It asks when or how long.
-        asks_place: It asks where.
-        asks_number: It asks for a quantity.
-        asks_person: It asks who.
     """
 
     words: tuple[Word, ...]
     asks_time: bool
-    asks_place: bool
-    asks_number: bool
-    asks_person: bool
 
 
 def fold(text: str) -> str:
@@ -116,8 +109,6 @@ def _analyse(word: str) -> Word:
         bits |= flags.TIME
     if folded in words.FIRST_PERSON:
         bits |= flags.FIRST_PERSON
-    if folded[:1].isdigit() or folded in words.NUMBER_WORDS:
-        bits |= flags.NUMBER
     if folded in words.STOP_WORDS:
         return Word(folded, (), bits)
     return Word(folded, _word_terms(word, folded), bits)
@@ -185,7 +176,6 @@ def analyse_document(text: str, *, caption: str | None = None, occurred_at: floa
             for term in found.terms:
                 terms[term] = terms.get(term, 0) + 1
     if caption:
-        bits |= flags.CAPTION
         for word in split(caption):
             for term in analyse_word(word).terms:
                 terms[term] = terms.get(term, 0) + 1
@@ -194,8 +184,6 @@ def analyse_document(text: str, *, caption: str | None = None, occurred_at: floa
         terms[term] = terms.get(term, 0) + 1
     if text.rstrip()[-1:] in ("?", "？"):
         bits |= flags.QUESTION
-    if _CAPITAL_INSIDE.search(text):
-        bits |= flags.CAPITALISED
     return Document(terms, sum(terms.values()), content, bits, date)
 
 
@@ -210,7 +198,4 @@ def analyse_question(text: str) -> Question:
         asks_time=bool(plain & words.ASK_TIME)
         or any(("how", word) in pairs for word in words.ASK_TIME_AFTER_HOW)
         or any((ask, word) in pairs for ask in ("what", "which") for word in words.ASK_TIME_AFTER_WHAT),
-        asks_place="where" in plain,
-        asks_number=any(("how", word) in pairs for word in words.ASK_NUMBER_AFTER_HOW),
-        asks_person=bool(plain & words.ASK_PERSON),
     )

@@ -11,15 +11,3 @@ TIME = 4
 
 FIRST_PERSON = 8
 """It speaks of the speaker."""
-
-CAPITALISED = 16
-"""It holds a capitalised word inside a sentence, most often a name."""
-
-NUMBER = 32
-"""It holds a number."""
-
-OPENING = 64
-"""It is the first record of its session."""
-
-CAPTION = 128
-"""It carries an attachment."""

@@ -185,10 +185,9 @@ class SearchIndex:
         tails = read_tails(connection, state.owner, {term for document in documents for term in document.terms})
         for record, slot, document in zip(records, slots, documents, strict=True):
             position = owner_and_position(slot)[1]
-            session, opening = place_record(state, record, names)
+            session = place_record(state, record, names)
             attributes = replace(
                 _attributes(record, document, session, names),
-                flags=document.bits | flags.ALIVE | (flags.OPENING if opening else 0),
                 fresh=sum(
                     term not in tails and term not in postings for term in document.terms if term not in document.date
                 ),
@@ -243,7 +242,6 @@ class SearchIndex:
                 position,
                 lambda was: replace(
                     _attributes(record, new, was.session, names),
-                    flags=new.bits | flags.ALIVE | was.flags & flags.OPENING,
                     fresh=was.fresh,
                 ),
             )

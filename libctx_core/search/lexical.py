@@ -1,17 +1,23 @@
 """The lexical channel: postings of the question's terms over the owners in scope, and their BM25."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import apsw
 import numpy as np
 
+from libctx_core.search.analysis import Word
+from libctx_core.search.related import Related, related_terms
 from libctx_core.search.scope import Floats, Rows, Scope
 
 POSTING_BUDGET = 60_000
 """Postings scored for one question: rare terms first, and always the rarest one."""
 
-FEW_OWNERS = 4
+RELATED_BUDGET = 30_000
+"""Postings of related terms looked at for one question."""
+
+MAX_SEEKS = 4_000
+"""Pairs of owner and term up to which related terms are looked up."""
 
 _ENTRY = np.dtype([("offset", "<u2"), ("frequency", "u1")])
 """Layout of `libctx_core.store.index_blocks.ENTRY`."""
@@ -40,75 +46,102 @@ def inverse_document_frequency(records: int, holding: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
+class WordRows:
+    """Where a word of the question, or a word of like meaning, occurs.
+
+    Attributes:
+        idf: Inverse document frequency of the word.
+        rows: Closeness and rows, the closest last; the word itself has closeness 1.
+    """
+
+    idf: float
+    rows: list[tuple[float, Rows]]
+
+
+@dataclass(frozen=True, slots=True)
 class Lookup:
-    """What the index knows of a question's terms.
+    """What the index knows of a question's words.
 
     Attributes:
         terms: Rows of the terms to score, rarest first.
+        words: Rows of each word with those related to it.
         idf: Inverse document frequency of every term asked for, found or not.
     """
 
     terms: list[TermRows]
+    words: list[WordRows]
     idf: dict[str, float]
 
 
 def look_up(
     connection: apsw.Connection,
     scope: Scope,
-    terms: Sequence[str],
+    words: Sequence[Word],
     *,
-    weighed: Collection[str] = (),
-    budget: int = POSTING_BUDGET,
+    names: Sequence[Word] = (),
+    related: bool = False,
 ) -> Lookup:
-    """Return the rows of each term that occurs, within a budget of postings.
+    """Return where the words of a question occur, within budgets of postings.
 
     Statistics are of the scope: no other owner's records enter them.
 
     Args:
         connection: A reader.
         scope: The owners to look in.
-        terms: Terms to score.
-        weighed: Terms of which only the frequency is wanted.
-        budget: Postings to score; the rarest term is always scored.
+        words: Words to score.
+        names: Words of which only the frequency is wanted.
+        related: Look for words of like meaning too.
     """
-    idf: dict[str, float] = {}
-    found: list[tuple[int, str, list[tuple[int, bytes]]]] = []
-    for term in dict.fromkeys((*terms, *weighed)):
-        blocks = _blocks(connection, scope, term)
-        count = sum(len(data) for _, data in blocks) // _ENTRY.itemsize
-        idf[term] = inverse_document_frequency(scope.alive, count)
-        if count and term not in weighed:
-            found.append((count, term, blocks))
-    found.sort(key=lambda item: (item[0], item[1]))
-    kept: list[TermRows] = []
+    own = dict.fromkeys(term for word in words for term in word.terms)
+    near = {word.folded: related_terms(word.folded) if related and word.terms else () for word in words}
+    others = dict.fromkeys(term for listed in near.values() for term, _ in listed)
+    weighed = dict.fromkeys(term for word in names for term in word.terms)
+    wanted = {**own, **weighed, **others}
+    if len(scope.parts) * len(wanted) > MAX_SEEKS:
+        wanted, near = {**own, **weighed}, {}
+    blocks = _blocks(connection, scope, list(wanted))
+    counts = {term: sum(len(data) for _, data in found) // _ENTRY.itemsize for term, found in blocks.items()}
+    idf = {term: inverse_document_frequency(scope.alive, counts.get(term, 0)) for term in (*own, *weighed)}
+    scored = _within(own, counts, POSTING_BUDGET)
+    rows = {term: _decoded(blocks[term]) for term in (*scored, *_within(others, counts, RELATED_BUDGET))}
+    return Lookup(
+        [TermRows(term, *rows[term], idf[term]) for term in scored],
+        [_word_rows(word, near.get(word.folded, ()), rows, idf) for word in words if word.terms],
+        idf,
+    )
+
+
+def _within(terms: Iterable[str], counts: Mapping[str, int], budget: int) -> list[str]:
+    """Return the rarest of the terms that occur, as many as the budget of postings allows, and always one."""
+    kept: list[str] = []
     spent = 0
-    for count, term, blocks in found:
+    for count, term in sorted((counts[term], term) for term in terms if term in counts):
         spent += count
         if kept and spent > budget:
             break
-        kept.append(TermRows(term, *_decoded(blocks), idf[term]))
-    return Lookup(kept, idf)
+        kept.append(term)
+    return kept
 
 
-def _blocks(connection: apsw.Connection, scope: Scope, term: str) -> list[tuple[int, bytes]]:
-    """Return the first row and the entries of each block of a term."""
-    if len(scope.parts) <= FEW_OWNERS:
-        return [
-            (scope.start(part.state.owner) + first, data)
-            for part in scope.parts
-            for first, data in connection.execute(
-                "SELECT first, data FROM posting WHERE owner = ? AND term = ? ORDER BY first",
-                (part.state.owner, term),
-            )
-        ]
-    return [
-        (scope.start(owner) + first, data)
-        for owner, first, data in connection.execute(
-            "SELECT p.owner, p.first, p.data FROM carray(?) AS o CROSS JOIN posting AS p "
-            "WHERE p.owner = o.value AND p.term = ?",
-            (apsw.carray(scope.owners), term),
-        )
-    ]
+def _word_rows(
+    word: Word, near: Related, rows: Mapping[str, tuple[Rows, Floats]], idf: Mapping[str, float]
+) -> WordRows:
+    found = [(closeness, rows[term][0]) for term, closeness in reversed(near) if term in rows]
+    found += [(1.0, rows[term][0]) for term in word.terms if term in rows]
+    return WordRows(max(idf[term] for term in word.terms), found)
+
+
+def _blocks(connection: apsw.Connection, scope: Scope, terms: Sequence[str]) -> dict[str, list[tuple[int, bytes]]]:
+    """Return the first row and the entries of each block of each term that occurs."""
+    found: dict[str, list[tuple[int, bytes]]] = {}
+    if terms:
+        for term, owner, first, data in connection.execute(
+            "SELECT t.value, p.owner, p.first, p.data FROM carray(?) AS t CROSS JOIN carray(?) AS o "
+            "CROSS JOIN posting AS p ON p.owner = o.value AND p.term = t.value",
+            (apsw.carray(tuple(terms)), apsw.carray(scope.owners)),
+        ):
+            found.setdefault(term, []).append((scope.start(owner) + first, data))
+    return found
 
 
 def _decoded(blocks: Sequence[tuple[int, bytes]]) -> tuple[Rows, Floats]:
@@ -134,19 +167,28 @@ def record_scores(scope: Scope, terms: Sequence[TermRows], *, k1: float, b: floa
     return score
 
 
-def window_scores(scope: Scope, terms: Sequence[TermRows], *, k1: float, b: float) -> tuple[Floats, Floats]:
-    """Return the BM25 score of each row read together with its neighbours, and the idf share it covers."""
+def window_scores(scope: Scope, terms: Sequence[TermRows], *, k1: float, b: float) -> Floats:
+    """Return the BM25 score of each row read together with its neighbours."""
     score = np.zeros(scope.size, np.float32)
-    covered = np.zeros(scope.size, np.float32)
-    average = float(scope.window_length.sum()) / max(1, scope.alive)
+    average = float(scope.window_length.sum()) / max(1, scope.alive) or 1.0
     for term in terms:
         frequency = np.zeros(scope.size, np.float32)
         frequency[term.rows] = term.frequency
         near = scope.windowed(frequency)
-        score += np.float32(term.idf) * saturated(near, scope.window_length, average or 1.0, k1=k1, b=b)
-        covered += np.float32(term.idf) * (near > 0)
-    mass = sum(term.idf for term in terms)
-    return score, covered / np.float32(mass) if mass else covered
+        score += np.float32(term.idf) * saturated(near, scope.window_length, average, k1=k1, b=b)
+    return score
+
+
+def word_scores(scope: Scope, words: Sequence[WordRows]) -> Floats:
+    """Return the share of the question's idf mass that each row holds, a related word counting by its closeness."""
+    score = np.zeros(scope.size, np.float32)
+    for word in words:
+        held = np.zeros(scope.size, np.float32)
+        for closeness, rows in word.rows:
+            held[rows] = closeness
+        score += np.float32(word.idf) * held
+    mass = sum(word.idf for word in words)
+    return score / np.float32(mass) if mass else score
 
 
 def session_scores(scope: Scope, terms: Sequence[TermRows], *, k1: float, b: float) -> Floats:

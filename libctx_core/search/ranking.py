@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from libctx_core.search import flags
 from libctx_core.search.analysis import Question
-from libctx_core.search.lexical import TermRows, record_scores, session_scores, window_scores
+from libctx_core.search.lexical import Lookup, record_scores, session_scores, window_scores, word_scores
 from libctx_core.search.scope import Floats, Scope
 
 
@@ -22,7 +22,6 @@ class SignalWeights:
     """The weight of each signal; learnt by ``benchmarks/learn_weights.py``.
 
     Attributes:
-        words: BM25 of text, caption and date.
         window: BM25 of the record with its two neighbours on either side.
         speaker: The question names exactly this record's speaker; one half if none or several.
         session: BM25 of the whole session.
@@ -32,30 +31,21 @@ class SignalWeights:
         time: The question asks when, and the record holds a word of time.
         vector: Cosine, standardised over the scope, divided by four.
         vector_window: Mean cosine with the two neighbours on either side, likewise.
-        coverage: Share of the question's idf mass that the window holds.
+        related: Share of the question's idf mass that the record holds, related words counting by closeness.
         speaker_first: The named speaker speaks of themselves.
-        answer: The record before it, of the same session, is a question.
-        opening: The record opens its session.
-        place: The question asks where, and the record names something.
-        number: The question asks how many, and the record holds a number.
     """
 
-    words: float = 1.49
-    window: float = 2.60
-    speaker: float = 2.29
-    session: float = 2.38
-    verbosity: float = 2.19
-    news: float = 0.0
-    question: float = -0.70
-    time: float = 1.82
-    vector: float = 1.02
-    vector_window: float = 1.76
-    coverage: float = 0.0
-    speaker_first: float = 0.0
-    answer: float = 0.0
-    opening: float = 0.0
-    place: float = 0.0
-    number: float = 0.0
+    window: float = 2.92
+    speaker: float = 1.57
+    session: float = 1.63
+    verbosity: float = -1.0
+    news: float = 1.06
+    question: float = -0.52
+    time: float = 1.66
+    vector: float = 0.79
+    vector_window: float = 0.98
+    related: float = 2.31
+    speaker_first: float = 0.75
 
 
 WEIGHTS_VERSION = "1"
@@ -70,13 +60,13 @@ class Evidence:
 
     Attributes:
         question: The analysed question.
-        terms: Rows of its terms, names of speakers dropped.
+        found: Rows of its words, names of speakers dropped.
         named: Whether each speaker of the scope is named in the question, or None if none is.
         cosines: Cosine of each row, NaN where it has no vector; None without vectors.
     """
 
     question: Question
-    terms: list[TermRows]
+    found: Lookup
     named: NDArray[np.bool_] | None
     cosines: Floats | None
 
@@ -104,12 +94,11 @@ def signals(scope: Scope, evidence: Evidence, *, vectors: bool, words: bool) -> 
 
 
 def _lexical(scope: Scope, evidence: Evidence) -> dict[str, Floats]:
-    window, coverage = window_scores(scope, evidence.terms, k1=0.9, b=0.4)
     return {
-        "words": _peak(record_scores(scope, evidence.terms, k1=0.9, b=0.4)),
-        "window": _peak(window),
-        "coverage": coverage,
-        "session": _peak(session_scores(scope, evidence.terms, k1=1.2, b=0.75))[scope.session],
+        "words": _peak(record_scores(scope, evidence.found.terms, k1=0.9, b=0.4)),
+        "window": _peak(window_scores(scope, evidence.found.terms, k1=0.9, b=0.4)),
+        "related": word_scores(scope, evidence.found.words),
+        "session": _peak(session_scores(scope, evidence.found.terms, k1=1.2, b=0.75))[scope.session],
     }
 
 
@@ -119,15 +108,9 @@ def _structural(scope: Scope, evidence: Evidence) -> dict[str, Floats]:
         "verbosity": scope.verbosity,
         "news": scope.news,
         "question": _flag(scope, flags.QUESTION),
-        "opening": _flag(scope, flags.OPENING),
-        "answer": _after(scope, _flag(scope, flags.QUESTION)),
     }
     if asked.asks_time:
         found["time"] = _flag(scope, flags.TIME)
-    if asked.asks_place:
-        found["place"] = _flag(scope, flags.CAPITALISED)
-    if asked.asks_number:
-        found["number"] = _flag(scope, flags.NUMBER)
     if evidence.named is not None:
         spoken = evidence.named[scope.speaker].astype(np.float32)
         found["speaker"] = spoken * np.float32(1 if np.count_nonzero(evidence.named) == 1 else 0.5)
@@ -169,13 +152,6 @@ def best(score: Floats, usable: NDArray[np.bool_], k: int) -> NDArray[np.int64]:
 def _flag(scope: Scope, bit: int) -> Floats:
     result: Floats = ((scope.flags & bit) != 0).astype(np.float32)
     return result
-
-
-def _after(scope: Scope, values: Floats) -> Floats:
-    """Return each row's predecessor's value within the session, else 0."""
-    shifted = np.zeros_like(values)
-    shifted[1:] = np.where(scope.same1, values[:-1], 0)
-    return shifted
 
 
 def _peak(scores: Floats) -> Floats:

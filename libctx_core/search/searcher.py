@@ -81,8 +81,7 @@ class Searcher:
         usable = _usable(connection, scope, request)
         if request.k < 1 or not usable.any():
             return []
-        evidence = self._gather(connection, scope, request)
-        found = signals(scope, evidence, vectors=request.mode != "lexical", words=request.mode != "vector")
+        found = self._measure(connection, scope, request)
         if request.fusion == "rrf":
             lists = [found[name] for name in ("words", "vector") if name in found]
             score = reciprocal_ranks(lists, usable, request.rrf_k)
@@ -91,19 +90,34 @@ class Searcher:
         rows = best(score, usable, request.k)
         return [self._hit(connection, scope, request, found, score, int(row)) for row in rows]
 
+    def _measure(self, connection: apsw.Connection, scope: Scope, request: SearchRequest) -> dict[str, Floats]:
+        """Return every signal of each record in scope, before any is left out."""
+        evidence = self._gather(connection, scope, request)
+        return signals(scope, evidence, vectors=request.mode != "lexical", words=request.mode != "vector")
+
+    def measured(self, request: SearchRequest) -> tuple[Scope, dict[str, Floats]]:
+        """Return the records in scope and every signal of each: what weights are learnt from.
+
+        Raises:
+            EmbeddingProfileError: Vectors were asked for and come from another embedder.
+        """
+        with self._database.read() as connection:
+            scope = self._scopes.get(connection, request.owners)
+            return scope, self._measure(connection, scope, request)
+
     def _gather(self, connection: apsw.Connection, scope: Scope, request: SearchRequest) -> Evidence:
         question = analyse_question(request.text)
         numbers, places = named_speakers(scope, question.words)
-        asked = [term for at, word in enumerate(question.words) if at not in places for term in word.terms]
-        names = [term for at in sorted(places) for term in question.words[at].terms]
-        if not asked:
-            asked, names = names, []
+        words = [word for at, word in enumerate(question.words) if at not in places]
+        names = [question.words[at] for at in sorted(places)]
+        if not any(word.terms for word in words):
+            words, names = names, []
         named = None
         if numbers:
             named = np.zeros(scope.speakers, np.bool_)
             named[list(numbers)] = True
-        found = look_up(connection, scope, asked, weighed=set(names) - set(asked))
-        return Evidence(question, found.terms, named, self._cosines(connection, scope, request, found.idf))
+        found = look_up(connection, scope, words, names=names, related=request.mode != "lexical")
+        return Evidence(question, found, named, self._cosines(connection, scope, request, found.idf))
 
     def _cosines(
         self, connection: apsw.Connection, scope: Scope, request: SearchRequest, idf: Mapping[str, float]
@@ -150,9 +164,9 @@ class Searcher:
         parts = {}
         if request.explain:
             parts = {
-                name: float(values[row]) * getattr(self._weights, name)
+                name: float(values[row]) * weight
                 for name, values in found.items()
-                if getattr(self._weights, name)
+                if (weight := getattr(self._weights, name, 0.0))
             }
         return replace(hit, score=float(score[row]), matched_by=tuple(matched), signals=parts)
 

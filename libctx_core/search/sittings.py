@@ -20,27 +20,36 @@ class Ordinals(Protocol):
         ...
 
 
-def place_record(state: IndexState, record: RecordInput, names: Ordinals) -> tuple[int, bool]:
-    """Return the session of the next record and whether it opens it; updates `state`.
+def place_record(state: IndexState, record: RecordInput, names: Ordinals) -> int:
+    """Return the session of the next record; updates `state`.
 
-    A record without a session joins the sitting that runs until a silence longer than
-    `SITTING_GAP`.
+    Records of a named session belong together, and so do those cut from one document.
+    What was said in a conversation joins the sitting that runs until a silence longer
+    than `SITTING_GAP`. Anything else stands alone.
     """
     if record.session:
+        state.sitting_size, state.sitting_ref = 0, None
         session = names.ordinal("session", record.session, new=state.sitting + 1)
-        opening = session > state.sitting
         state.sitting = max(state.sitting, session)
-        state.sitting_size = 0
-        return session, opening
-    opening = state.sitting_size == 0 or state.sitting_size >= SITTING_SIZE or _is_apart(state.sitting_at, record)
-    if opening:
+        return session
+    if _begins(state, record):
         state.sitting += 1
         state.sitting_size = 0
-    state.sitting_size += 1
-    if record.occurred_at is not None:
-        state.sitting_at = record.occurred_at
-    return state.sitting, opening
+    state.sitting_ref = record.ref
+    if record.ref is None and _is_spoken(record):
+        state.sitting_size += 1
+        state.sitting_at = record.occurred_at if record.occurred_at is not None else state.sitting_at
+    return state.sitting
 
 
-def _is_apart(last: float | None, record: RecordInput) -> bool:
+def _begins(state: IndexState, record: RecordInput) -> bool:
+    if record.ref is not None:
+        return record.ref != state.sitting_ref
+    if not _is_spoken(record) or not 0 < state.sitting_size < SITTING_SIZE:
+        return True
+    last = state.sitting_at
     return last is not None and record.occurred_at is not None and abs(record.occurred_at - last) > SITTING_GAP
+
+
+def _is_spoken(record: RecordInput) -> bool:
+    return record.role is not None or record.speaker is not None or record.occurred_at is not None

@@ -50,10 +50,3 @@ ASK_TIME = _set("when date dates")
 
 ASK_TIME_AFTER_HOW = _set("long often recently soon")
 ASK_TIME_AFTER_WHAT = _set("time day date year month week")
-ASK_NUMBER_AFTER_HOW = _set("many much old")
-ASK_PERSON = _set("who whom whose")
-
-NUMBER_WORDS = _set(
-    "one two three four five six seven eight nine ten eleven twelve dozen twenty thirty forty fifty hundred thousand "
-    "once twice couple several few"
-)

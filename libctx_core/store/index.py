@@ -38,6 +38,7 @@ INDEX = Component(
             sitting INTEGER NOT NULL DEFAULT 0,
             sitting_size INTEGER NOT NULL DEFAULT 0,
             sitting_at REAL,
+            sitting_ref TEXT,
             analysis INTEGER NOT NULL DEFAULT 0
         ) STRICT;
         CREATE TABLE index_clock(one INTEGER PRIMARY KEY CHECK(one = 1), ticks INTEGER NOT NULL) STRICT;
@@ -105,8 +106,9 @@ class IndexState:
         length: Sum of their lengths.
         revision: Grows with every change that is not an append.
         sitting: Ordinal of the last session.
-        sitting_size: Records in the last derived session.
-        sitting_at: When its last record was said.
+        sitting_size: Records of it, if it was derived from times, else 0.
+        sitting_at: When the last record of it was said.
+        sitting_ref: Document it was cut from, if it was.
         analysis: Version of the text analysis behind the postings.
     """
 
@@ -119,10 +121,11 @@ class IndexState:
     sitting: int = 0
     sitting_size: int = 0
     sitting_at: float | None = None
+    sitting_ref: str | None = None
     analysis: int = 0
 
 
-_STATE = "owner, positions, posted, alive, length, revision, sitting, sitting_size, sitting_at, analysis"
+_STATE = "owner, positions, posted, alive, length, revision, sitting, sitting_size, sitting_at, sitting_ref, analysis"
 
 
 # -- state ------------------------------------------------------------------------
@@ -150,7 +153,7 @@ def read_states(connection: apsw.Connection, owners: Sequence[int] | None) -> li
 def write_state(connection: apsw.Connection, state: IndexState) -> None:
     """Store an owner's counters and move the clock that tells caches to look again."""
     connection.execute(
-        f"INSERT OR REPLACE INTO index_state({_STATE}) VALUES(?,?,?,?,?,?,?,?,?,?)",
+        f"INSERT OR REPLACE INTO index_state({_STATE}) VALUES(?,?,?,?,?,?,?,?,?,?,?)",
         (
             state.owner,
             state.positions,
@@ -161,6 +164,7 @@ def write_state(connection: apsw.Connection, state: IndexState) -> None:
             state.sitting,
             state.sitting_size,
             state.sitting_at,
+            state.sitting_ref,
             state.analysis,
         ),
     )
