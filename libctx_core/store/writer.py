@@ -4,6 +4,8 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
+from functools import partial
 from typing import Any, TypeVar
 
 import apsw
@@ -194,7 +196,8 @@ class _Job:
     __slots__ = ("_done", "error", "full", "result", "work")
 
     def __init__(self, work: Work[Any], *, full: bool) -> None:
-        self.work = work
+        # scopes are context variables: what the work decides, it must decide under its caller's
+        self.work: Work[Any] = partial(copy_context().run, work)
         self.full = full
         self.result: Any = None
         self.error: BaseException | None = None
