@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
-from functools import partial
 from typing import Any, TypeVar
 
 import apsw
@@ -197,7 +196,8 @@ class _Job:
 
     def __init__(self, work: Work[Any], *, full: bool) -> None:
         # scopes are context variables: what the work decides, it must decide under its caller's
-        self.work: Work[Any] = partial(copy_context().run, work)
+        context = copy_context()
+        self.work: Work[Any] = lambda connection: context.run(work, connection)
         self.full = full
         self.result: Any = None
         self.error: BaseException | None = None
