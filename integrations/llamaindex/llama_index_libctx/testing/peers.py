@@ -13,8 +13,8 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from llama_index_libctx.testing.report import DIMENSION, StoreFactory
 from llama_index_libctx.vector_store import LibraryVectorStore
 
-PeerBuilder = Callable[[Path], StoreFactory]
-"""Takes an empty directory and returns a factory; raises ImportError where the peer is missing."""
+PeerBuilder = Callable[[Path, int], StoreFactory]
+"""Takes an empty directory and a vector length, returns a factory; raises ImportError where the peer is missing."""
 
 
 def _name() -> str:
@@ -25,15 +25,15 @@ def _member(module: str, name: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def _libctx(directory: Path) -> StoreFactory:
+def _libctx(directory: Path, _dimension: int) -> StoreFactory:
     return lambda: LibraryVectorStore(directory / f"{_name()}.sqlite")
 
 
-def _simple(_directory: Path) -> StoreFactory:
+def _simple(_directory: Path, _dimension: int) -> StoreFactory:
     return SimpleVectorStore
 
 
-def _chroma(directory: Path) -> StoreFactory:
+def _chroma(directory: Path, _dimension: int) -> StoreFactory:
     chromadb = importlib.import_module("chromadb")
     store_class = _member("llama_index.vector_stores.chroma", "ChromaVectorStore")
     client = chromadb.PersistentClient(path=str(directory))
@@ -46,26 +46,26 @@ def _chroma(directory: Path) -> StoreFactory:
     return make
 
 
-def _qdrant(_directory: Path) -> StoreFactory:
+def _qdrant(_directory: Path, _dimension: int) -> StoreFactory:
     client_class = _member("qdrant_client", "QdrantClient")
     store_class = _member("llama_index.vector_stores.qdrant", "QdrantVectorStore")
     return lambda: store_class(client=client_class(location=":memory:"), collection_name=_name())
 
 
-def _lancedb(directory: Path) -> StoreFactory:
+def _lancedb(directory: Path, _dimension: int) -> StoreFactory:
     store_class = _member("llama_index.vector_stores.lancedb", "LanceDBVectorStore")
     return lambda: store_class(uri=str(directory / _name()), mode="overwrite")
 
 
-def _duckdb(_directory: Path) -> StoreFactory:
+def _duckdb(_directory: Path, dimension: int) -> StoreFactory:
     store_class = _member("llama_index.vector_stores.duckdb", "DuckDBVectorStore")
-    return lambda: store_class(embed_dim=DIMENSION)
+    return lambda: store_class(embed_dim=dimension)
 
 
-def _faiss(_directory: Path) -> StoreFactory:
+def _faiss(_directory: Path, dimension: int) -> StoreFactory:
     faiss = importlib.import_module("faiss")
     store_class = _member("llama_index.vector_stores.faiss", "FaissMapVectorStore")
-    return lambda: store_class(faiss_index=faiss.IndexIDMap2(faiss.IndexFlatIP(DIMENSION)))
+    return lambda: store_class(faiss_index=faiss.IndexIDMap2(faiss.IndexFlatIP(dimension)))
 
 
 PEERS: dict[str, PeerBuilder] = {
@@ -80,16 +80,17 @@ PEERS: dict[str, PeerBuilder] = {
 """Builders by the name printed."""
 
 
-def installed(directory: Path) -> dict[str, StoreFactory | None]:
+def installed(directory: Path, dimension: int = DIMENSION) -> dict[str, StoreFactory | None]:
     """Return a factory per peer, None where it is not installed.
 
     Args:
         directory: Where file-backed peers put their files.
+        dimension: Length of the vectors that will be stored.
     """
     found: dict[str, StoreFactory | None] = {}
     for name, build in PEERS.items():
         try:
-            found[name] = build(Path(tempfile.mkdtemp(dir=directory)))
+            found[name] = build(Path(tempfile.mkdtemp(dir=directory)), dimension)
         except ImportError:
             found[name] = None
     return found
