@@ -17,6 +17,7 @@ from libctx_core.access.metadata import (
     ResourceMetadata,
     decode_metadata,
     encode_metadata,
+    metadata_for,
 )
 from libctx_core.access.policy import CreatePolicy, EnforcementMode, UnscopedPolicy
 from libctx_core.access.propagation import ScopedExecutor
@@ -60,5 +61,6 @@ __all__ = [
     "decode_metadata",
     "encode_metadata",
     "lint_ids",
+    "metadata_for",
     "scope_text",
 ]

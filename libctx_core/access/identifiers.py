@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from libctx_core.errors import InvalidIdentifierError
 from libctx_core.models import is_storable
 
-MAX_ID_LENGTH = 2048
-"""Characters; the default resource id of a thread joins a collection and a session id."""
+MAX_ID_LENGTH = 4096
+"""Characters; the default resource id joins a collection, escaped, and a key."""
 
 
 def check_id(value: object, field: str) -> str:

@@ -54,6 +54,16 @@ class ResourceMetadata:
         return self.schema_version == SCHEMA_VERSION
 
 
+def metadata_for(kind: str, collection: str, key: str) -> ResourceMetadata:
+    """Return what a resource of a library is enrolled with by default, e.g. ``thread:{collection}/{key}``.
+
+    A slash in the collection is escaped, so that no two places share an id; the boundary
+    is the collection.
+    """
+    space = collection.replace("%", "%25").replace("/", "%2F")
+    return ResourceMetadata(kind, f"{str(kind).lower()}:{space}/{key}", collection)
+
+
 MetadataState: TypeAlias = ResourceMetadata | DenialReason | None
 """What a metadata plane knows of a key: a document, nothing (None), or why it cannot say."""
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import apsw
 
 from libctx_core.access.authority import Authority
-from libctx_core.access.metadata import ResourceMetadata
+from libctx_core.access.metadata import ResourceMetadata, metadata_for
 from libctx_core.access.policy import EnforcementMode
 from libctx_core.errors import EventNotFoundError, StoreReadOnlyError
 from libctx_core.errors.access import Operation
@@ -149,7 +149,7 @@ class ThreadSession:
         return f"{self.key.collection}/{self.key.session_id}"
 
     def _proposed(self) -> ResourceMetadata:
-        return self._settings.resource or ResourceMetadata(THREAD, f"thread:{self._name}", self.key.collection)
+        return self._settings.resource or metadata_for(THREAD, self.key.collection, self.key.session_id)
 
     # -- writing --------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from libctx_core.access import EnforcementMode, ResourceMetadata
+from libctx_core.access import EnforcementMode, ResourceMetadata, metadata_for
 from libctx_core.access.authority import Authority
 from libctx_core.errors.access import Operation
 from libctx_core.store.access import metadata_state
@@ -57,7 +57,7 @@ class CollectionGuard:
         self._authority = authority
         self._key = f"{collection}/{name}"
         self._explicit = resource is not None
-        self._proposed = resource or ResourceMetadata(VECTOR_COLLECTION, f"vector_collection:{self._key}", collection)
+        self._proposed = resource or metadata_for(VECTOR_COLLECTION, collection, name)
 
     def require(self, operation: Operation, owner: OwnerRow | None, /) -> ResourceMetadata | None:
         """Let an operation pass, or raise; see `Guard`."""

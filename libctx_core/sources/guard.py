@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from libctx_core.access import ResourceMetadata
+from libctx_core.access import metadata_for
 from libctx_core.access.authority import Authority
 from libctx_core.errors.access import Operation
 from libctx_core.store.access import metadata_state
@@ -79,10 +79,9 @@ class AuthorityGuard:
         if operation is not Operation.CREATE:
             self._authority.require(operation, kind, key, metadata_state(owner))
             return None
-        resource_id = f"{kind.lower()}:{collection}/{key}"
-        proposed = ResourceMetadata(kind, resource_id, collection)
+        proposed = metadata_for(kind, collection, key)
         self._authority.require_create(kind, key, proposed)
-        return None if self._authority.scope is None else Enrolment(resource_id, collection)
+        return None if self._authority.scope is None else Enrolment(proposed.resource_id, collection)
 
     def permitted(self, operation: Operation, owners: Sequence[OwnerRow], /) -> list[OwnerRow]:
         """Return those of `owners` on which the operation is allowed, in order."""

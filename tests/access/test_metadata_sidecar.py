@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from libctx_core.access import ResourceMetadata, decode_metadata, encode_metadata, lint_ids
+from libctx_core.access import ResourceMetadata, decode_metadata, encode_metadata, lint_ids, metadata_for
 from libctx_core.access.kinds import ResourceKinds
 from libctx_core.errors import InvalidIdentifierError, InvalidMetadataError, LibctxError
 
@@ -146,3 +146,9 @@ def test_t34_ids_are_compared_exactly_and_linted_on_request():
     warnings = lint_ids(["plain", "e\u0301", "\u200bx", "Page", "page"])
     assert len(warnings) == 3
     assert lint_ids(["a", "b"]) == ()
+
+
+def test_default_ids_never_name_two_places():
+    assert metadata_for("THREAD", "team", "s1") == ResourceMetadata("THREAD", "thread:team/s1", "team")
+    places = [("a", "b/c"), ("a/b", "c"), ("a%2Fb", "c"), ("a", "b%2Fc"), ("u1", "0/x"), ("u10", "x")]
+    assert len({metadata_for("THREAD", *place).resource_id for place in places}) == len(places)
