@@ -11,7 +11,7 @@ from libctx_core.sources.base import Checked, Value
 from libctx_core.sources.catalog import SourceCatalog, SourceCatalogBackend, Sources, SourceStore
 from libctx_core.sources.content import ContentAdapter, ContentCapture, ContentSource
 from libctx_core.sources.guard import AuthorityGuard, Enrolment, OpenGuard, OwnerGuard
-from libctx_core.sources.shelf import SourceEntry, SourceShelf, SQLiteSourceStore
+from libctx_core.sources.shelf import SourceEntry, SourceShelf, SQLiteSourceStore, payload_of
 from libctx_core.sources.values import Source, SourceCursor, SourceMaterialization, SourceRef
 
 __all__ = [
@@ -40,4 +40,5 @@ __all__ = [
     "SourceStore",
     "Sources",
     "Value",
+    "payload_of",
 ]

@@ -4,12 +4,14 @@ import builtins
 from collections.abc import Callable, Iterable, Sequence
 
 import apsw
+from pydantic_core import PydanticSerializationError
 
 from libctx_core.concurrency import Portal, run_sync
 from libctx_core.errors import (
     SourceAdapterNotFoundError,
     SourceConflictError,
     SourceNotFoundError,
+    SourceUnreadableError,
 )
 from libctx_core.errors.access import Operation
 from libctx_core.sources.adapters import AnySourceAdapter, DirectSourceAdapter, SourceRouter
@@ -133,7 +135,7 @@ class SourceShelf:
             ContextAccessDenied: The active scope may not create it.
         """
         ref = self.router.as_ref(source)
-        payload = source.model_dump_json()
+        payload = payload_of(source)
         return self._database.write(lambda connection: self.add_in(connection, ref, source, payload))
 
     def add_in(self, connection: apsw.Connection, ref: SourceRef, source: Source, payload: str) -> SourceEntry:
@@ -143,7 +145,7 @@ class SourceShelf:
             connection: The writer.
             ref: Reference of the source.
             source: The source.
-            payload: Its ``model_dump_json()``, made before the transaction.
+            payload: Its `payload_of`, made before the transaction.
         """
         key = rows.source_owner_key(ref.source_type, ref.source_id)
         owner = find_owner(connection, SOURCE, self.collection, key)
@@ -282,6 +284,19 @@ class SourceShelf:
     async def aentries(self, *, after: int = 0, limit: int | None = None) -> tuple[SourceEntry, ...]:
         """Return a window of the journal."""
         return await run_sync(self.entries, after=after, limit=limit)
+
+
+def payload_of(source: Source) -> str:
+    """Return the JSON a source is stored as.
+
+    Raises:
+        SourceUnreadableError: It holds something JSON cannot express.
+    """
+    try:
+        payload = source.model_dump_json()
+    except (PydanticSerializationError, UnicodeEncodeError) as error:
+        raise SourceUnreadableError(source.name, "its description cannot be written as JSON") from error
+    return payload
 
 
 def _entry(row: rows.SourceRow, ref: SourceRef, source: Source) -> SourceEntry:

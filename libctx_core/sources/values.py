@@ -61,6 +61,8 @@ class Source(Checked):
         description: What it is, for people and for models.
     """
 
+    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+
     name: str
     materialization: SourceMaterialization
     description: str | None = None

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from libctx_core.errors import SourceUnreadableError
+from libctx_core.models import is_storable
 from libctx_core.sources import Source, SourceMaterialization, Value
 from libctx_sources.passages import Passage
 from libctx_sources.reading import decode, material, short_name
@@ -59,6 +60,8 @@ def captured(
     """
     if not isinstance(text, str) or not isinstance(metadata, Mapping):
         raise SourceUnreadableError(origin, "gave something that is no document")
+    if not is_storable(text):
+        raise SourceUnreadableError(origin, "a document's text holds a NUL character or a lone surrogate")
     return CapturedDocument(
         text=text,
         metadata=_through_json(dict(metadata), origin),

@@ -16,6 +16,7 @@ from libctx_core.sources import (
     SourceEntry,
     SourceRef,
     SourceShelf,
+    payload_of,
 )
 from libctx_core.store.database import Database
 from libctx_core.store.owners import OwnerRow
@@ -117,7 +118,7 @@ class Ingestion:
         if self._embedder is not None and records:
             vectors = self._embedder.embed_documents([record.text for record in records])
         profile = "" if self._embedder is None else self._embedder.profile_id
-        payload = source.model_dump_json()
+        payload = payload_of(source)
 
         def run(connection: apsw.Connection) -> tuple[SourceEntry, int, bool]:
             entry = self.shelf.add_in(connection, ref, source, payload)
