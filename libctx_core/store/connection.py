@@ -36,6 +36,14 @@ and starves whoever waits longest; a constant one lets each process have its tur
 CHECKPOINT_PATIENCE = 1.0
 """Seconds a checkpoint waits for readers before it leaves the rest to the next one."""
 
+_FOLDER = (
+    apsw.SQLITE_READONLY_CANTINIT,
+    apsw.SQLITE_READONLY_CANTLOCK,
+    apsw.SQLITE_READONLY_DIRECTORY,
+    apsw.SQLITE_READONLY_RECOVERY,
+)
+"""Extended results that mean the folder, not the file."""
+
 _PAGE_CACHE_KIB = 16 * 1024
 
 
@@ -45,24 +53,29 @@ def prepare_file(path: Path, *, must_exist: bool) -> None:
     An existing file is never opened here: closing a second descriptor of a database
     drops the locks SQLite holds on it.
     """
-    if path.is_dir():
-        raise StorePathError(str(path), "is a directory; name a file")
-    if must_exist:
-        if not path.exists():
-            raise StoreMissingError(str(path), "does not exist")
-        return
     try:
+        if path.is_dir():
+            raise StorePathError(str(path), "is a directory; name a file")
+        if path.exists():
+            if not path.is_file():
+                raise StorePathError(str(path), "is no regular file; name another one")
+            return
+        if must_exist:
+            raise StoreMissingError(str(path), "does not exist")
         if not path.parent.exists():
             path.parent.mkdir(mode=0o700, parents=True)
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:
+        # another process was quicker
         return
+    except StoreError:
+        raise
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise StoreFullError(str(path), "the disk is full") from error
-        raise StorePathError(str(path), f"cannot be created ({os.strerror(error.errno or 0)})") from error
-    else:
-        os.close(descriptor)
+        raise StorePathError(str(path), f"cannot be used ({os.strerror(error.errno or 0)})") from error
+    except ValueError as error:
+        raise StorePathError(repr(str(path)), "holds a NUL character") from error
 
 
 def tighten(path: Path) -> None:
@@ -183,7 +196,11 @@ def translated(path: str) -> Iterator[None]:
     except apsw.BusyError as error:
         raise StoreBusyError(path, "another process holds the write lock; try again") from error
     except apsw.ReadOnlyError as error:
-        raise StoreReadOnlyError(path, "is read-only; check its permissions") from error
+        if error.extendedresult in _FOLDER:
+            detail = "its folder may not be written, and the log beside it must be; copy the library elsewhere"
+        else:
+            detail = "is read-only; open it with read_only=True, or change its permissions"
+        raise StoreReadOnlyError(path, detail) from error
     except apsw.FullError as error:
         raise StoreFullError(path, "the disk is full; nothing of this transaction was stored") from error
     except apsw.CorruptError as error:

@@ -98,6 +98,10 @@ class Database:
                 raise ForeignDatabaseError(self.path, "is a SQLite database of another application; name another file")
         if self.read_only:
             return
+        if connection.readonly("main"):
+            raise StoreReadOnlyError(
+                self.path, "may not be written; open it with read_only=True, or change its permissions"
+            )
         if not self.in_memory:
             tighten(Path(self.path))
             switch_to_wal(connection)
