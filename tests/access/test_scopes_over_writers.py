@@ -4,8 +4,17 @@ import threading
 
 import pytest
 
-from libctx_core.access import Authority, ContextAccess, ContextAccessDenied, EnforcementMode, Operation
-from libctx_core.access import Principal, Resource, ResourceMetadata, Rights
+from libctx_core.access import (
+    Authority,
+    ContextAccess,
+    ContextAccessDenied,
+    EnforcementMode,
+    Operation,
+    Principal,
+    Resource,
+    ResourceMetadata,
+    Rights,
+)
 from libctx_core.store.database import Database
 
 
