@@ -5,6 +5,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, Protocol, TypeVar
 
+_TURNS = 64
+"""Locks that keys share, so that their number stays bounded however many keys there were."""
+
 
 class Sized(Protocol):
     """Something that knows how many bytes it holds."""
@@ -29,8 +32,9 @@ class ByteCache(Generic[K, V]):
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
         self._lock = threading.Lock()
-        self._values: OrderedDict[K, V] = OrderedDict()
-        self._turns: dict[K, threading.Lock] = {}
+        self._turns = tuple(threading.Lock() for _ in range(_TURNS))
+        self._values: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self._held = 0
 
     def __contains__(self, key: K) -> bool:
         with self._lock:
@@ -39,28 +43,31 @@ class ByteCache(Generic[K, V]):
     def get(self, key: K) -> V | None:
         """Return what is kept under a key."""
         with self._lock:
-            return self._values.get(key)
+            found = self._values.get(key)
+        return None if found is None else found[0]
 
     def renew(self, key: K, make: Callable[[V | None], V]) -> V:
         """Replace what is kept under a key by what `make` returns for it, and return that.
 
-        Threads that renew one key take turns, so `make` sees the newest value.
+        Threads that renew one key take turns, so `make` sees the newest value. It must not
+        renew another key.
         """
-        with self._lock:
-            turn = self._turns.setdefault(key, threading.Lock())
-        with turn:
+        with self._turns[hash(key) % _TURNS]:
+            value = make(self.get(key))
             with self._lock:
-                known = self._values.get(key)
-            value = make(known)
-            with self._lock:
-                self._values[key] = value
-                self._values.move_to_end(key)
-                held = sum(one.nbytes for one in self._values.values())
-                while held > self.max_bytes:
-                    held -= self._values.popitem(last=False)[1].nbytes
+                self._drop(key)
+                self._values[key] = value, value.nbytes
+                self._held += value.nbytes
+                while self._held > self.max_bytes:
+                    self._drop(next(iter(self._values)))
         return value
 
     def forget(self, key: K) -> None:
         """Drop what is kept under a key."""
         with self._lock:
-            self._values.pop(key, None)
+            self._drop(key)
+
+    def _drop(self, key: K) -> None:
+        found = self._values.pop(key, None)
+        if found is not None:
+            self._held -= found[1]

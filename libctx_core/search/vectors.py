@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import apsw
 
-from libctx_core.errors import EmbeddingDimensionError, InvalidInputError, OptionalDependencyError
+from libctx_core.errors import (
+    EmbeddingDimensionError,
+    InvalidInputError,
+    OptionalDependencyError,
+    StoreBusyError,
+    StoreFullError,
+    StoreReadOnlyError,
+)
 from libctx_core.search import accelerator
 from libctx_core.search.accelerator import NEVER, CodeTable
 from libctx_core.search.cache import ByteCache
@@ -162,14 +169,18 @@ class VectorIndex:
         return self._matrices.renew(owner, renewed).as_of(state)
 
     def save_codes(self, database: Database, owner: int) -> bool:
-        """Store an owner's bit codes if they are cached and mostly unsaved; tell whether that was so.
+        """Store an owner's bit codes if they are cached and mostly unsaved; tell whether they were.
 
-        Without that the next process encodes the owner's vectors again.
+        Without that the next process encodes the owner's vectors again. A library that
+        cannot be written just now is left alone, since whoever searches does not write.
         """
         table = self._codes.get(owner)
         if table is None or not table.is_worth_saving or database.read_only:
             return False
-        database.write(lambda connection: accelerator.save(connection, table), durable=False)
+        try:
+            database.write(lambda connection: accelerator.save(connection, table), durable=False)
+        except (StoreBusyError, StoreFullError, StoreReadOnlyError):
+            return False
         self._codes.renew(owner, lambda known: replace(known or table, saved=len(table.slots)))
         return True
 
