@@ -1,15 +1,16 @@
 """Between the colours: one thread hop into the synchronous core, one portal out of it."""
 
 import threading
+import weakref
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
+    import asyncio
+
     import anyio
     import anyio.lowlevel
-    from anyio.from_thread import BlockingPortal
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -64,26 +65,57 @@ class Portal:
     """One thread with an event loop, started when first needed.
 
     It is how a synchronous call reaches a part that a user wrote only asynchronously. It
-    works inside a running loop too: that loop waits, as for any synchronous call.
+    works inside a running loop too: that loop waits, as for any synchronous call. The
+    thread ends with the portal, or with the interpreter.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._stack = ExitStack()
-        self._portal: "BlockingPortal | None" = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: weakref.finalize[..., Portal] | None = None
 
     def call(self, function: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Await `function(*args)` on the portal's loop and return its result."""
-        from anyio.from_thread import start_blocking_portal
+        """Await `function(*args)` on the portal's loop, under the caller's context, and return its result."""
+
+        async def run() -> T:
+            return await function(*args, **kwargs)
+
+        import asyncio
 
         with self._lock:
-            if self._portal is None:
-                self._portal = self._stack.enter_context(start_blocking_portal())
-            portal = self._portal
-        return portal.call(partial(function, *args, **kwargs))
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=_serve, args=(self._loop,), name="libctx-portal", daemon=True).start()
+                self._stop = weakref.finalize(self, self._loop.call_soon_threadsafe, self._loop.stop)
+            loop = self._loop
+        if _runs_here(loop):
+            # what runs on the portal calls the library synchronously, which needs a portal again
+            inner = Portal()
+            try:
+                return inner.call(function, *args, **kwargs)
+            finally:
+                inner.close()
+        return asyncio.run_coroutine_threadsafe(run(), loop).result()
 
     def close(self) -> None:
         """End the thread, if it was started; the next call starts another."""
         with self._lock:
-            self._stack.close()
-            self._portal = None
+            if self._stop is not None:
+                self._stop()
+            self._loop = self._stop = None
+
+
+def _runs_here(loop: "asyncio.AbstractEventLoop") -> bool:
+    import asyncio
+
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False
+
+
+def _serve(loop: "asyncio.AbstractEventLoop") -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
