@@ -5,11 +5,11 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 
 import apsw
+from recall_data import Conversation, Question, Turn
 
 from libctx_core import LibraryOfContext
 from libctx_core.governor.rendering import message_of
 from libctx_core.tokens import TokenCounter
-from recall_data import Conversation, Question, Turn
 
 BUDGETS = (1_000, 2_000, 4_000)
 COUNTER = TokenCounter.for_encoding("o200k_base")
@@ -104,7 +104,6 @@ class VectorMemory:
     def __init__(self, conversation: Conversation) -> None:
         from langchain_classic.memory import VectorStoreRetrieverMemory
         from langchain_core.vectorstores import InMemoryVectorStore
-
         from langchain_libctx.embeddings import LibraryEmbeddings
 
         warnings.filterwarnings("ignore", category=DeprecationWarning)
@@ -142,7 +141,8 @@ class PlainFullText:
     def __enter__(self) -> Retriever:
         def retrieve(question: Question, budget: int) -> set[str]:
             words = " OR ".join(f'"{word}"' for word in re.findall(r"\w+", question.text))
-            rows = self._connection.execute("SELECT rowid FROM turn WHERE turn MATCH ? ORDER BY rank LIMIT 200", (words,))
+            query = "SELECT rowid FROM turn WHERE turn MATCH ? ORDER BY rank LIMIT 200"
+            rows = self._connection.execute(query, (words,))
             return take((self._turns[at - 1] for (at,) in rows.fetchall()), budget)
 
         return retrieve

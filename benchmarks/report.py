@@ -3,6 +3,8 @@
 import argparse
 import gc
 import json
+import os
+import random
 import statistics
 import sys
 import time
@@ -10,11 +12,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-WORDS = (
-    "garden river budget ticket harbour recipe violin contract bicycle lantern meeting invoice bakery telescope "
-    "chapter window mountain carpet station printer orchard passport kitchen festival library battery sweater "
-    "weather archive captain ladder pottery compass market engine blanket journal candle forest bridge"
-).split()
+WORDS = [
+    "garden", "river", "budget", "ticket", "harbour", "recipe", "violin", "contract",
+    "bicycle", "lantern", "meeting", "invoice", "bakery", "telescope", "chapter", "window",
+    "mountain", "carpet", "station", "printer", "orchard", "passport", "kitchen", "festival",
+    "library", "battery", "sweater", "weather", "archive", "captain", "ladder", "pottery",
+    "compass", "market", "engine", "blanket", "journal", "candle", "forest", "bridge",
+]  # fmt: skip
 
 
 def options(description: str, *, add: Callable[[argparse.ArgumentParser], None] | None = None) -> argparse.Namespace:
@@ -29,8 +33,6 @@ def options(description: str, *, add: Callable[[argparse.ArgumentParser], None] 
 
 def data_folder() -> Path:
     """Return where evaluation data lies: ``LIBCTX_DATA``, or ``shared/data`` beside the checkout."""
-    import os
-
     named = os.environ.get("LIBCTX_DATA")
     return Path(named) if named else Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -57,8 +59,6 @@ def percentiles(values: Sequence[float]) -> dict[str, float]:
 
 def sentence(seed: int, words: int = 45) -> str:
     """Return about 50 tokens of made-up text, the same for the same seed."""
-    import random
-
     source = random.Random(seed)
     topics = [f"{source.choice(WORDS)}{source.randrange(400)}" if source.random() < 0.15 else source.choice(WORDS)
               for _ in range(words)]  # fmt: skip

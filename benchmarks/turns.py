@@ -2,10 +2,12 @@
 
 import resource
 import tempfile
+from functools import partial
 from pathlib import Path
 
-from libctx_core import LibraryOfContext
 from report import cpu_ms, finish, options, percentiles, sentence
+
+from libctx_core import LibraryOfContext
 
 SIZES = (10, 100, 1_000, 10_000, 100_000)
 
@@ -39,17 +41,17 @@ def main() -> None:
             library.flush(60)
             prepare, commit, rest = [], [], []
             for run in range(runs):
-                question = sentence(2_000_000 + size * 10 + run)
-                prepare += cpu_ms(lambda question=question: governor.prepare(question))
-                commit += cpu_ms(lambda run=run: governor.commit(sentence(3_000_000 + run)))
-                rest += cpu_ms(lambda question=question: governor.prepare(question + " again", focus=" "))
-                commit += cpu_ms(lambda run=run: governor.commit(sentence(4_000_000 + run)))
+                question, reply = sentence(2_000_000 + size * 10 + run), sentence(3_000_000 + run)
+                prepare += cpu_ms(partial(governor.prepare, question))
+                commit += cpu_ms(partial(governor.commit, reply))
+                rest += cpu_ms(partial(governor.prepare, f"{question} again", focus=" "))
+                commit += cpu_ms(partial(governor.commit, f"{reply} again"))
                 stored += 4
                 library.flush(60)
             library.close()
             library = LibraryOfContext(path)
             governor = library.open_context_governor("bench", token_budget=8_000)
-            reopened = cpu_ms(lambda: governor.build_prompt(focus=sentence(5)))[0]
+            reopened = cpu_ms(partial(governor.build_prompt, focus=sentence(5)))[0]
             rows.append(
                 {
                     "events": size,

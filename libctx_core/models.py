@@ -59,9 +59,7 @@ def check_identifier(field_name: str, value: object) -> str:
     if not value or value.isspace():
         raise InvalidIdentifierError(field_name, "must not be blank")
     if len(value) > MAX_ID_LENGTH:
-        raise InvalidIdentifierError(
-            field_name, f"has {len(value)} characters; at most {MAX_ID_LENGTH} are allowed"
-        )
+        raise InvalidIdentifierError(field_name, f"has {len(value)} characters; at most {MAX_ID_LENGTH} are allowed")
     if not is_storable(value):
         raise InvalidIdentifierError(field_name, "holds a NUL character or a lone surrogate")
     return value
@@ -142,10 +140,8 @@ def normalise_content(role: Role, content: Content) -> NormalContent:
         if not is_storable(content):
             raise InvalidTextError("content", _text_defect(content))
         return NormalContent(content)
-    if not isinstance(content, Sequence) or isinstance(content, bytes | bytearray):
-        raise InvalidInputError(
-            "content", f"must be text or a list of content blocks, not {type(content).__name__}"
-        )
+    if not isinstance(content, list | tuple):
+        raise InvalidInputError("content", f"must be text or a list of content blocks, not {type(content).__name__}")
     blocks = [_normalise_block(index, block) for index, block in enumerate(content)]
     if not trusted_shape and not any(_says_something(block) for block in blocks):
         raise BlankContentError("content", f"a {role} turn needs text or an attachment")
