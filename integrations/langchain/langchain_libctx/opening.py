@@ -2,41 +2,58 @@
 
 import os
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import Generic, Protocol, TypeVar
 
+from libctx_core.access.authority import Authority
 from libctx_core.access.scope import Scope
 from libctx_core.concurrency import run_sync
 from libctx_core.library import LibraryOfContext, LibraryView
 from libctx_core.store.database import Database
+from libctx_core.store.owners import OWNERS
 
-T = TypeVar("T")
-
-
-@runtime_checkable
-class HasDatabase(Protocol):
-    """Anything that holds an open library file, such as a `LibraryOfContext`."""
-
-    @property
-    def database(self) -> Database:
-        """The open file."""
-        ...
+DEFAULT_NAMESPACE = "default"
 
 
-DatabaseSource = HasDatabase | Database | str | os.PathLike[str]
+DatabaseSource = LibraryView | Database | str | os.PathLike[str]
 
 
-def open_database(source: DatabaseSource) -> tuple[Database, bool]:
-    """Return the open library file behind `source`, and whether the caller must close it.
+@dataclass(frozen=True, slots=True)
+class OpenFile:
+    """An open library file, and who decides about what is kept in it.
+
+    Attributes:
+        database: The file.
+        authority: Decides, under the scope that is held.
+        namespace: The default collection.
+        owned: Whether it was opened here and must be closed here.
+    """
+
+    database: Database
+    authority: Authority
+    namespace: str
+    owned: bool
+
+    def close(self) -> None:
+        """Close the file if it was opened here."""
+        if self.owned:
+            self.database.close()
+
+
+def open_database(source: DatabaseSource, scope: Scope | None = None) -> OpenFile:
+    """Open a library file for tables that need no search and no governor.
 
     Args:
-        source: An open library, its database, or a path (``":memory:"`` included).
+        source: An open library or view, its database, or a path (``":memory:"`` included).
+        scope: Held for every call, whatever the context variables say.
     """
-    if isinstance(source, Database):
-        return source, False
-    if isinstance(source, str | os.PathLike):
-        return Database(source), True
-    return source.database, False
+    if isinstance(source, LibraryView):
+        return OpenFile(source.database, source.authority.bound(scope), source.namespace, owned=False)
+    given = isinstance(source, Database)
+    database = source if isinstance(source, Database) else Database(source)
+    database.ensure(OWNERS)
+    return OpenFile(database, Authority().bound(scope), DEFAULT_NAMESPACE, owned=not given)
 
 
 LibrarySource = LibraryView | str | os.PathLike[str]

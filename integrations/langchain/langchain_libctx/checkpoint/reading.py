@@ -12,6 +12,8 @@ from langchain_libctx.checkpoint.rows import CheckpointRow, ThreadRow, find_thre
 from langchain_libctx.extras import extra
 from langchain_libctx.filters import check_filter, matches
 from langchain_libctx.fingerprints import fingerprint
+from langchain_libctx.guards import ThreadGuard
+from libctx_core.errors.access import Operation
 from libctx_core.store.database import Database
 
 with extra("langgraph", "the LangGraph checkpointer"):
@@ -75,17 +77,20 @@ class CheckpointReader:
         serde: Serialiser of the values.
         memos: Where lists that were read are remembered, so that the next put need not
             serialise them again.
+        guard: Decides which threads may be read.
     """
 
-    def __init__(self, database: Database, serde: Serializer, memos: MemoCache) -> None:
+    def __init__(self, database: Database, serde: Serializer, memos: MemoCache, guard: ThreadGuard) -> None:
         self._database = database
         self._serde = serde
         self._memos = memos
+        self._guard = guard
 
     def newest(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return the checkpoint that `config` names, or the newest of its thread and namespace."""
         settings = config["configurable"]
         with self._database.read() as connection:
+            self._guard.require(Operation.READ, connection, [str(settings["thread_id"])])
             rows = select_checkpoints(
                 connection,
                 thread_id=str(settings["thread_id"]),
@@ -99,6 +104,8 @@ class CheckpointReader:
         """Return the next checkpoints of a listing and advance it."""
         size = PAGE if listing.left is None else min(listing.left, PAGE)
         with self._database.read() as connection:
+            if listing.thread_id is not None:
+                self._guard.require(Operation.READ, connection, [listing.thread_id])
             rows = select_checkpoints(
                 connection,
                 thread_id=listing.thread_id,
@@ -108,7 +115,12 @@ class CheckpointReader:
                 after=listing.after,
                 limit=size,
             )
-            found = [self._load(connection, row) for row in rows if self._matches(row, listing.wanted)]
+            found = [
+                self._load(connection, row)
+                for row in rows
+                if self._matches(row, listing.wanted)
+                and (listing.thread_id is not None or self._guard.allows(Operation.READ, connection, row.thread_id))
+            ]
         listing.advance(rows, size, len(found))
         return found
 
@@ -153,6 +165,7 @@ class CheckpointReader:
         seeds: dict[str, Any] = {}
         waiting = set(channels)
         with self._database.read() as connection:
+            self._guard.require(Operation.READ, connection, [thread_id])
             reader = ChunkReader(connection, self._serde)
             target = select_checkpoints(
                 connection, thread_id=thread_id, ns=ns, checkpoint_id=named_checkpoint(config), limit=1

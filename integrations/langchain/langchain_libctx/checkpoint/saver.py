@@ -23,9 +23,12 @@ from langchain_libctx.checkpoint.rows import (
 from langchain_libctx.checkpoint.schema import CHECKPOINTS
 from langchain_libctx.checkpoint.serde import LibrarySerializer
 from langchain_libctx.extras import extra
+from langchain_libctx.guards import ThreadGuard
 from langchain_libctx.opening import DatabaseSource, Opened, open_database
+from libctx_core.access.scope import Scope
 from libctx_core.concurrency import run_sync
 from libctx_core.errors import InvalidInputError
+from libctx_core.errors.access import Operation
 
 with extra("langgraph", "the LangGraph checkpointer"):
     from langgraph.checkpoint.base import (
@@ -62,11 +65,16 @@ class LibrarySaver(BaseCheckpointSaver[int]):
         library: An open `LibraryOfContext`, or a path that this object then owns.
         serde: Another serialiser, for instance LangGraph's `EncryptedSerializer`. The
             default rebuilds data classes only and never uses pickle.
+        scope: Held for every call; a thread's checkpoints are judged as the thread is.
     """
 
-    def __init__(self, library: DatabaseSource, *, serde: SerializerProtocol | None = None) -> None:
+    def __init__(
+        self, library: DatabaseSource, *, serde: SerializerProtocol | None = None, scope: Scope | None = None
+    ) -> None:
         super().__init__(serde=serde or LibrarySerializer())
-        self._database, self._owned = open_database(library)
+        self._file = open_database(library, scope)
+        self._database = self._file.database
+        self._guard = ThreadGuard(self._file)
         self._memos = MemoCache()
         self._database.ensure(CHECKPOINTS)
 
@@ -90,8 +98,7 @@ class LibrarySaver(BaseCheckpointSaver[int]):
 
     def close(self) -> None:
         """Close the file if this object opened it."""
-        if self._owned:
-            self._database.close()
+        self._file.close()
 
     # -- reading --------------------------------------------------------------
 
@@ -126,7 +133,7 @@ class LibrarySaver(BaseCheckpointSaver[int]):
         return self._reader().delta_history(config, channels)
 
     def _reader(self) -> CheckpointReader:
-        return CheckpointReader(self._database, self.serde, self._memos)
+        return CheckpointReader(self._database, self.serde, self._memos, self._guard)
 
     # -- writing --------------------------------------------------------------
 
@@ -174,6 +181,7 @@ class LibrarySaver(BaseCheckpointSaver[int]):
         versions = checkpoint["channel_versions"]
 
         def work(connection: apsw.Connection) -> tuple[ThreadRow, dict[str, Sequence[int]]]:
+            self._guard.require(Operation.WRITE, connection, [thread_id])
             thread = get_or_create_thread(connection, thread_id)
             if reused and (known is None or thread.era != known.era):
                 raise _StaleError
@@ -227,6 +235,7 @@ class LibrarySaver(BaseCheckpointSaver[int]):
         ]
 
         def work(connection: apsw.Connection) -> None:
+            self._guard.require(Operation.WRITE, connection, [str(settings["thread_id"])])
             thread = get_or_create_thread(connection, str(settings["thread_id"]))
             writer = ChunkWriter(connection, thread.id)
             insert_writes(
@@ -247,12 +256,26 @@ class LibrarySaver(BaseCheckpointSaver[int]):
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that these runs wrote, with their writes."""
-        for thread_id in self._database.write(lambda connection: upkeep.delete_runs(connection, run_ids)):
-            self._memos.forget(thread_id)
+
+        def work(connection: apsw.Connection) -> None:
+            touched = upkeep.threads_of_runs(connection, run_ids)
+            self._guard.require(Operation.DELETE, connection, touched)
+            upkeep.delete_runs(connection, run_ids)
+            for thread_id in touched:
+                self._memos.forget(thread_id)
+
+        self._database.write(work)
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread, its whole parent chain included; a missing source copies nothing."""
-        self._database.write(lambda c: upkeep.copy_thread(c, str(source_thread_id), str(target_thread_id)))
+        source, target = str(source_thread_id), str(target_thread_id)
+
+        def work(connection: apsw.Connection) -> None:
+            self._guard.require(Operation.READ, connection, [source])
+            self._guard.require(Operation.WRITE, connection, [target])
+            upkeep.copy_thread(connection, source, target)
+
+        self._database.write(work)
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Thin out threads.
@@ -281,7 +304,11 @@ class LibrarySaver(BaseCheckpointSaver[int]):
         return set(counters) - row.channels.keys()
 
     def _change(self, thread_ids: Sequence[str], work: Callable[[apsw.Connection], None]) -> None:
-        self._database.write(work)
+        def guarded(connection: apsw.Connection) -> None:
+            self._guard.require(Operation.DELETE, connection, thread_ids)
+            work(connection)
+
+        self._database.write(guarded)
         for thread_id in thread_ids:
             self._memos.forget(thread_id)
 

@@ -155,7 +155,13 @@ def _pairs(value: Mapping[Any, Any]) -> list[list[Any]]:
     return [[preserve(key), preserve(item)] for key, item in value.items()]
 
 
+def _number(value: int) -> Any:
+    """Keep a number as it is, unless it is larger than msgpack can hold."""
+    return value if -(2**63) <= value < 2**64 else Container("int", str(value))
+
+
 _PRESERVE: Mapping[type, Callable[[Any], Any]] = {
+    int: _number,
     dict: lambda value: {key: preserve(item) for key, item in value.items()},
     list: _items,
     tuple: lambda value: Container("tuple", _items(value)),
@@ -182,6 +188,7 @@ def _restore_defaultdict(parts: Any) -> Any:
 
 
 _RESTORE: Mapping[str, Callable[[Any], Any]] = {
+    "int": int,
     "tuple": tuple,
     "set": set,
     "frozenset": frozenset,

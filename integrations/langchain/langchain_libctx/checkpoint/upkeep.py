@@ -24,22 +24,28 @@ def delete_thread(connection: apsw.Connection, thread_id: str) -> None:
     connection.execute("DELETE FROM checkpoint_thread WHERE id = ?", (thread.id,))
 
 
-def delete_runs(connection: apsw.Connection, run_ids: Iterable[str]) -> list[str]:
-    """Delete the checkpoints that these runs wrote; return the threads that lost one."""
-    touched: dict[int, str] = {}
+def threads_of_runs(connection: apsw.Connection, run_ids: Iterable[str]) -> list[str]:
+    """Return the threads in which these runs wrote a checkpoint."""
+    found = {row[0] for run_id in run_ids for row in fetch(connection, _THREADS_OF_RUN, (run_id,))}
+    return sorted(found)
+
+
+_THREADS_OF_RUN = (
+    "SELECT DISTINCT t.thread_id FROM checkpoint AS c JOIN checkpoint_thread AS t ON t.id = c.thread WHERE c.run_id = ?"
+)
+
+
+def delete_runs(connection: apsw.Connection, run_ids: Iterable[str]) -> None:
+    """Delete the checkpoints that these runs wrote."""
+    touched: set[int] = set()
     for run_id in run_ids:
-        rows = fetch(
-            connection,
-            "SELECT c.thread, t.thread_id, c.ns, c.checkpoint_id FROM checkpoint AS c"
-            " JOIN checkpoint_thread AS t ON t.id = c.thread WHERE c.run_id = ?",
-            (run_id,),
-        )
-        for thread, thread_id, ns, checkpoint_id in rows:
-            touched[thread] = thread_id
+        for thread, ns, checkpoint_id in fetch(
+            connection, "SELECT thread, ns, checkpoint_id FROM checkpoint WHERE run_id = ?", (run_id,)
+        ):
+            touched.add(thread)
             _delete_checkpoint(connection, thread, ns, checkpoint_id)
     for thread in touched:
         sweep(connection, thread)
-    return list(touched.values())
 
 
 def keep_latest(connection: apsw.Connection, thread_id: str, delta_channels: DeltaChannels) -> None:

@@ -9,6 +9,7 @@ from langchain_libctx.filters import check_filter
 from langchain_libctx.store.index import ItemIndex, Passage
 from langchain_libctx.store.items import encode_value
 from libctx_core.errors import InvalidInputError
+from libctx_core.errors.access import Operation
 
 with extra("langgraph", "the LangGraph store"):
     from langgraph.store.base import GetOp, ListNamespacesOp, Op, PutOp, SearchOp, validate_op_namespace
@@ -42,6 +43,15 @@ class Plan:
     reads: list[tuple[int, GetOp | SearchOp | ListNamespacesOp]] = field(default_factory=list)
     writes: dict[tuple[tuple[str, ...], str], Write] = field(default_factory=dict)
     size: int = 0
+
+    def operations(self) -> set[Operation]:
+        """Return what the batch does, for the authority to decide about."""
+        found: set[Operation] = set()
+        for _, op in self.reads:
+            found.add(Operation.ENUMERATE if isinstance(op, ListNamespacesOp) else Operation.READ)
+        for write in self.writes.values():
+            found.add(Operation.DELETE if write.value is None else Operation.WRITE)
+        return found
 
     def queries(self, index: ItemIndex | None) -> list[str]:
         """Return the distinct questions to embed."""

@@ -8,13 +8,16 @@ from typing import Any
 import apsw
 
 from langchain_libctx.extras import extra
+from langchain_libctx.guards import StoreGuard
 from langchain_libctx.opening import DatabaseSource, Opened, open_database
 from langchain_libctx.store.index import ItemIndex
 from langchain_libctx.store.items import Clock, ItemTable, Namespace, StoredItem, does_match
 from langchain_libctx.store.plan import Embedded, Plan, plan
 from langchain_libctx.store.schema import STORE
 from langchain_libctx.store.sweeper import Sweeper
+from libctx_core.access.scope import Scope
 from libctx_core.concurrency import run_sync
+from libctx_core.errors.access import Operation
 from libctx_core.models import check_identifier
 
 with extra("langgraph", "the LangGraph store"):
@@ -48,6 +51,7 @@ class LibraryStore(BaseStore):
             ``"cosine"`` (default), ``"l2"`` or ``"inner_product"``.
         ttl: LangGraph's `TTLConfig`; times are minutes. Reading extends an item's time only
             where ``refresh_on_read`` is set, as in LangGraph's SQLite store.
+        scope: Held for every call; the store is one resource to it.
         clock: Seconds since the epoch, for tests.
     """
 
@@ -60,6 +64,7 @@ class LibraryStore(BaseStore):
         name: str = DEFAULT_NAME,
         index: IndexConfig | None = None,
         ttl: TTLConfig | None = None,
+        scope: Scope | None = None,
         clock: Clock = time.time,
     ) -> None:
         super().__init__()
@@ -69,7 +74,9 @@ class LibraryStore(BaseStore):
         self._index = ItemIndex(index) if index is not None else None
         self.embeddings = self._index.embeddings if self._index is not None else None
         self._clock = clock
-        self._database, self._owned = open_database(library)
+        self._file = open_database(library, scope)
+        self._database = self._file.database
+        self._guard = StoreGuard(self._file, self.name)
         self._database.ensure(STORE)
         self._sweeper = Sweeper(self.sweep_ttl, (ttl or {}).get("sweep_interval_minutes"))
 
@@ -95,8 +102,7 @@ class LibraryStore(BaseStore):
     def close(self) -> None:
         """Stop the sweeper, and close the file if this object opened it."""
         self._sweeper.stop()
-        if self._owned:
-            self._database.close()
+        self._file.close()
 
     # -- operations -----------------------------------------------------------
 
@@ -108,6 +114,7 @@ class LibraryStore(BaseStore):
             InvalidFilterError: A filter cannot be meant.
             InvalidInputError: A value is not JSON.
             EmbeddingDimensionError: A vector does not have the index's dimensions.
+            ContextAccessDenied: The scope does not permit an operation; nothing was done.
         """
         todo = plan(ops, self._index)
         embedded = Embedded()
@@ -138,6 +145,8 @@ class LibraryStore(BaseStore):
     def _run(self, todo: Plan, embedded: Embedded) -> list[Result]:
         results: list[Result] = [None] * todo.size
         stale: list[int] = []
+        for operation in todo.operations():
+            self._guard.require(operation)
         refreshing = bool((self.ttl_config or {}).get("refresh_on_read", False))
         if todo.reads:
             with self._database.read() as connection:
@@ -205,6 +214,7 @@ class LibraryStore(BaseStore):
 
     def sweep_ttl(self) -> int:
         """Delete expired items now and return how many there were."""
+        self._guard.require(Operation.DELETE)
         return self._database.write(lambda connection: self._table(connection).sweep())
 
     def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> "Future[None]":
