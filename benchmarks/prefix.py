@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from report import finish, options
+
 from libctx_core import LibraryOfContext
 from libctx_core.tokens import TokenCounter
-from report import finish, options
 
 BUDGET = 2_000
 TURNS = 200
@@ -39,7 +40,10 @@ class Turn:
     answer: str | None = None
 
 
-PEOPLE = "Noor Milan Ines Bram Suki Anton Paula Rafael Greta Youssef Lotte Imran Clara Pim Aisha Viktor".split()
+PEOPLE = (
+    "Noor", "Milan", "Ines", "Bram", "Suki", "Anton", "Paula", "Rafael", "Greta", "Youssef", "Lotte", "Imran", "Clara",
+    "Pim", "Aisha", "Viktor",
+)  # fmt: skip
 PLACES = (
     "the market hall", "the river path", "the old tram depot", "my sister's flat", "the swimming pool", "the attic",
     "the station café", "the chess club", "the print workshop", "the town archive", "the orchard", "the hardware shop",
@@ -49,7 +53,8 @@ PLACES = (
 DOINGS = (
     "sorted three boxes of photographs", "learnt to sharpen a plane", "argued about the best bread recipe",
     "watched a storm come in", "repaired a flat tyre", "planned a walk along the coast", "tasted five kinds of honey",
-    "listened to a talk about glaciers", "painted half a bookcase", "queued for concert tickets", "lost at table tennis",
+    "listened to a talk about glaciers", "painted half a bookcase", "queued for concert tickets",
+    "lost at table tennis",
     "planted two rows of leeks", "translated a poem", "measured the windows for curtains", "read about lighthouses",
     "practised a difficult sonata", "baked a lopsided cake", "mended the zip of a tent", "drew a map of the village",
     "compared prices of telescopes", "wrote four postcards", "cleaned the gutters", "tried out a borrowed drone",
@@ -57,7 +62,8 @@ DOINGS = (
 )  # fmt: skip
 MOODS = (
     "It took longer than expected, but nobody minded.", "I would do it again tomorrow.", "My back still aches from it.",
-    "The light was lovely all afternoon.", "We laughed a good deal.", "It was louder there than I like.",
+    "The light was lovely all afternoon.",
+    "We laughed a good deal.", "It was louder there than I like.",
     "I forgot my umbrella, of course.", "On the way home the bus was late.", "I slept like a stone afterwards.",
     "The coffee could have been stronger.", "A stranger gave us good advice.", "I took far too many pictures.",
 )  # fmt: skip
@@ -193,7 +199,6 @@ def vector_memory(turns: Sequence[Turn], _run: Run) -> Iterator[tuple[Messages, 
 
     from langchain_classic.memory import VectorStoreRetrieverMemory
     from langchain_core.vectorstores import InMemoryVectorStore
-
     from langchain_libctx.embeddings import LibraryEmbeddings
 
     warnings.filterwarnings("ignore", category=DeprecationWarning)
