@@ -6,12 +6,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from libctx_core.errors import InvalidInputError
+from libctx_core.errors import InvalidInputError, OptionalDependencyError
+
+if TYPE_CHECKING:
+    from libctx_sources.chats import ChatMessage
 
 OWN = "barge.json"
 """The conversation that ships with the package."""
+
+CONTINUES = "(continues)"
+"""Stands for the user's words where an export begins with a reply."""
 
 _EVIDENCE = re.compile(r"D:?(\d+):0*(\d+)")
 _ADVERSARIAL = 5
@@ -65,6 +71,7 @@ def read_conversation(path: Path) -> Conversation:
 
     Raises:
         InvalidInputError: It is none of these.
+        OptionalDependencyError: It is an export, and libctx-sources is not installed.
     """
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
@@ -82,12 +89,20 @@ def _any(value: Any) -> Conversation | None:
         return None
     if "turns" in value:
         return _own(value)
+    try:
+        from libctx_sources.claude_export import claude_messages
+        from libctx_sources.locomo import locomo_messages
+        from libctx_sources.openai_export import openai_messages
+    except ModuleNotFoundError as error:
+        raise OptionalDependencyError("libctx demo --input", "libctx-sources") from error
     if "mapping" in value:
-        return Conversation(str(value.get("title") or "OpenAI export"), tuple(_paired(_openai(value))))
+        said = ((message.speaker, message.text) for message in openai_messages([value], "input"))
+        return Conversation(str(value.get("title") or "OpenAI export"), tuple(_paired(said, "user", "assistant")))
     if "chat_messages" in value:
-        return Conversation(str(value.get("name") or "Claude export"), tuple(_paired(_claude(value))))
+        said = ((message.speaker, message.text) for message in claude_messages([value], "input"))
+        return Conversation(str(value.get("name") or "Claude export"), tuple(_paired(said, "human", "assistant")))
     if "conversation" in value:
-        return _locomo(value)
+        return _locomo(value, list(locomo_messages([value], "input")))
     return None
 
 
@@ -99,61 +114,42 @@ def _own(value: dict[str, Any]) -> Conversation:
     return Conversation(value["title"], turns, questions)
 
 
-def _paired(messages: Iterable[tuple[str, str]]) -> Iterator[Turn]:
-    """Join consecutive messages of one side, and pair what the user said with its reply."""
+def _paired(messages: Iterable[tuple[str, str]], user: str, assistant: str) -> Iterator[Turn]:
+    """Join consecutive messages of one side, and pair what the user said with its reply; others are left out."""
     said: list[str] = []
     replied: list[str] = []
-    for role, text in messages:
-        if not text.strip():
-            continue
-        if role == "user" and replied:
-            yield Turn("\n".join(said) or "(continues)", "\n".join(replied))
+    for speaker, text in messages:
+        if speaker == user and replied:
+            yield Turn("\n".join(said) or CONTINUES, "\n".join(replied))
             said, replied = [], []
-        (said if role == "user" else replied).append(text)
-    if said and replied:
-        yield Turn("\n".join(said), "\n".join(replied))
+        if speaker in (user, assistant):
+            (said if speaker == user else replied).append(text)
+    if replied:
+        yield Turn("\n".join(said) or CONTINUES, "\n".join(replied))
 
 
-def _openai(value: dict[str, Any]) -> list[tuple[str, str]]:
-    """Follow the branch that ends in the current node."""
-    messages = []
-    node = value["mapping"].get(value.get("current_node"))
-    while node is not None:
-        message = node.get("message") or {}
-        role = (message.get("author") or {}).get("role")
-        parts = (message.get("content") or {}).get("parts") or ()
-        if role in ("user", "assistant"):
-            messages.append((role, "\n".join(part for part in parts if isinstance(part, str))))
-        node = value["mapping"].get(node.get("parent"))
-    messages.reverse()
-    return messages
-
-
-def _claude(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    for message in value["chat_messages"]:
-        yield ("user" if message.get("sender") == "human" else "assistant"), str(message.get("text") or "")
-
-
-def _locomo(value: dict[str, Any]) -> Conversation:
+def _locomo(value: dict[str, Any], messages: "list[ChatMessage]") -> Conversation:
     """Let the first speaker be the user; a question's evidence are the turns it cites."""
-    sessions = value["conversation"]
-    said: dict[tuple[int, int], str] = {}
-    messages: list[tuple[str, str]] = []
-    for number in range(1, len(sessions)):
-        for turn in sessions.get(f"session_{number}", ()):
-            caption = f" [image: {turn['blip_caption']}]" if turn.get("blip_caption") else ""
-            text = f"{turn['speaker']}: {turn['text']}{caption}"
-            role = "user" if turn["speaker"] == sessions["speaker_a"] else "assistant"
-            messages.append((role, text))
-            place = _EVIDENCE.fullmatch(turn["dia_id"])
-            if place is not None:
-                said[int(place[1]), int(place[2])] = text
-    turns = tuple(_paired(messages))
+    texts = [
+        f"{message.speaker}: {message.text}" + (f" [image: {message.caption}]" if message.caption else "")
+        for message in messages
+    ]
+    said = {
+        (int(place[1]), int(place[2])): text
+        for message, text in zip(messages, texts, strict=True)
+        if (place := _EVIDENCE.search(message.identity)) is not None
+    }
+    first, second = value["conversation"].get("speaker_a", ""), value["conversation"].get("speaker_b", "")
+    spoken = ((message.speaker, text) for message, text in zip(messages, texts, strict=True))
+    turns = tuple(_paired(spoken, first, second))
     questions = []
     for item in value.get("qa", ()):
         cited = [(int(a), int(b)) for a, b in _EVIDENCE.findall(" ".join(map(str, item.get("evidence", ()))))]
         evidence = tuple(said[place] for place in cited if place in said)
-        if evidence and item.get("category") != _ADVERSARIAL:
-            first = next(at for at, turn in enumerate(turns) if evidence[0] in f"{turn.user}\n{turn.assistant}")
-            questions.append(Question(item["question"], evidence, first))
+        if not evidence or item.get("category") == _ADVERSARIAL:
+            continue
+        holding = (at for at, turn in enumerate(turns) if evidence[0] in f"{turn.user}\n{turn.assistant}")
+        at = next(holding, None)
+        if at is not None:
+            questions.append(Question(item["question"], evidence, at))
     return Conversation(f"LoCoMo {value.get('sample_id', '')}".strip(), turns, tuple(questions))
