@@ -55,6 +55,7 @@ class LibraryLease:
     def __init__(self, library: LibraryView) -> None:
         self.library = library
         self._vectors = VectorIndex()
+        self._file = _identity(self.path)
 
     @property
     def database(self) -> Database:
@@ -65,6 +66,11 @@ class LibraryLease:
     def path(self) -> str:
         """Path of the file, or ``":memory:"``."""
         return self.library.database.path
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the path still names the file that is open here."""
+        return self._file == _identity(self.path)
 
     def view(self, scope: Scope | None) -> LibraryView:
         """Return the library held under a scope, or as it is."""
@@ -123,9 +129,18 @@ def lease(library: PathOrLibrary) -> LibraryLease:
     with _lock:
         # a forked child must not use its parent's connections
         shared = _open.get((os.getpid(), path))
-        if shared is None:
+        if shared is None or not shared.is_current:
             shared = _open[os.getpid(), path] = _opened(path)
         return shared
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Return what tells a file from another of its name, None where there is none."""
+    try:
+        state = Path(path).stat()
+    except OSError:
+        return None
+    return state.st_dev, state.st_ino
 
 
 def _opened(path: str) -> LibraryLease:

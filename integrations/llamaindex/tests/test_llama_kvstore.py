@@ -102,6 +102,14 @@ def test_stores_on_one_path_share_the_open_file(path):
     assert second.get("k") == {"v": 1}
 
 
+def test_a_file_that_was_replaced_is_opened_anew(path):
+    old = LibraryKVStore(path)
+    old.put("k", {"v": 1})
+    for file in path.parent.glob("library.sqlite*"):
+        file.unlink()
+    assert LibraryKVStore(path).get("k") is None
+
+
 def test_private_libraries_in_memory_are_apart():
     first, second = LibraryKVStore(), LibraryKVStore()
     first.put("k", {"v": 1})

@@ -3,7 +3,7 @@
 import pytest
 from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index_libctx import LibraryVectorStore
-from llama_index_libctx.testing import filters, lifecycle
+from llama_index_libctx.testing import filters, lifecycle, restart
 from llama_index_libctx.testing.__main__ import main
 from llama_index_libctx.testing.report import table
 from llama_index_libctx.testing.stall import measure_stall, random_nodes
@@ -27,6 +27,19 @@ def test_lifecycle_24_of_24(make_store):
     report = lifecycle.run(make_store)
     assert report.passed, str(report)
     assert report.count("ok") == 24
+
+
+def test_restart_6_of_6(tmp_path):
+    numbers = iter(range(100))
+
+    def make_opener():
+        place = tmp_path / f"{next(numbers)}.sqlite"
+        return lambda: LibraryVectorStore(place)
+
+    report = restart.run(make_opener)
+    assert report.passed, str(report)
+    assert report.count("ok") == 6
+    assert restart.run(lambda: SimpleVectorStore).count("ok") < 6
 
 
 def test_names_are_unique_and_every_operator_and_condition_is_asked():

@@ -3,11 +3,15 @@
 import asyncio
 import copy
 import pickle
+import subprocess
+import sys
 import threading
 
 import fsspec
 import pytest
 from llama_index.core import MockEmbedding, StorageContext, VectorStoreIndex
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.memory import VectorMemory
 from llama_index.core.schema import (
     Document,
     ImageNode,
@@ -396,7 +400,39 @@ def test_deleted_space_is_used_again(store, path):
     assert store.client._database.size() <= 1.1 * size
 
 
-def test_threads_and_processes_see_each_others_nodes(path):
+def test_a_vacuum_returns_deleted_space(store, path):
+    store.add([node(f"n{i}", [float(i % 7 + 1)] * 64, "doc", "text " * 40) for i in range(400)])
+    store.client._database.truncate_wal()
+    full = path.stat().st_size
+    store.delete("doc")
+    store.client._database.vacuum()
+    store.client._database.truncate_wal()
+    assert path.stat().st_size < full / 2
+
+
+def test_a_vector_memory_takes_the_store(store, embedder):
+    memory = VectorMemory.from_defaults(
+        vector_store=store, embed_model=embedder, retriever_kwargs={"similarity_top_k": 2}
+    )
+    memory.put(ChatMessage(role="user", content="hello from chat"))
+    memory.put(ChatMessage(role="assistant", content="hello too"))
+    assert "hello from chat" in [message.content for message in memory.get("hello from chat")]
+    memory.reset()
+    assert memory.get("hello from chat") == []
+
+
+@pytest.mark.exhaustive
+def test_another_process_adds_nodes(store, path):
+    store.add([node("here", [1.0, 0.0])])
+    script = (
+        "import sys; from llama_index.core.schema import TextNode; from llama_index_libctx import LibraryVectorStore;"
+        "LibraryVectorStore(sys.argv[1]).add([TextNode(id_='there', text='t', embedding=[0.0, 1.0])])"
+    )
+    subprocess.run([sys.executable, "-c", script, str(path)], check=True, timeout=120)
+    assert store.query(VectorStoreQuery(query_embedding=[0.0, 1.0], similarity_top_k=2)).ids == ["there", "here"]
+
+
+def test_threads_see_each_others_nodes(path):
     first, second = LibraryVectorStore(path), LibraryVectorStore(path)
     threads = [threading.Thread(target=first.add, args=([node(f"n{i}", [1.0, float(i)])],)) for i in range(16)]
     for thread in threads:
