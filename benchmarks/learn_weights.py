@@ -63,7 +63,8 @@ def gather(conversations: list[Conversation], *, lexical: bool) -> tuple[list[st
     for number, (conversation, owner) in enumerate(zip(conversations, owners, strict=True)):
         place = {turn.key: at for at, turn in enumerate(conversation.turns)}
         for question in conversation.questions:
-            scope, found = searcher.measured(SearchRequest(text=question.text, owners=[owner]))
+            scope, measured = searcher.measured(SearchRequest(text=question.text, owners=[owner]))
+            found = measured.signals
             names = names or [field.name for field in fields(default) if field.name in found or not lexical]
             table = np.stack([found.get(name, np.zeros(scope.size, np.float32)) for name in names], axis=1)
             evidence = np.zeros(scope.size, np.bool_)

@@ -1,11 +1,11 @@
 """The ranker: a weighted sum of cheap signals, each documented, all weights in one value.
 
 Pure: arrays in, arrays out. A signal is neutral (the same for every record) where the
-speaker, session, time or vectors it reads are missing, so the ranker degrades to BM25
+speaker, session, time or vectors it reads are missing, so the ranker degrades to words
 plus vectors.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from libctx_core.search import flags
 from libctx_core.search.analysis import Question
-from libctx_core.search.lexical import Lookup, record_scores, session_scores, window_scores, word_scores
-from libctx_core.search.scope import Floats, Scope
+from libctx_core.search.bm25 import record_scores, session_scores, window_scores, word_scores
+from libctx_core.search.lexical import Lookup
+from libctx_core.search.scope import Bools, Floats, Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,15 +23,15 @@ class SignalWeights:
     """The weight of each signal; learnt by ``benchmarks/learn_weights.py``.
 
     Attributes:
-        window: BM25 of the record with its two neighbours on either side.
-        speaker: The question names exactly this record's speaker; one half if none or several.
+        window: BM25 of the record read with its two neighbours on either side.
+        speaker: The question names exactly this record's speaker; one half if it names several.
         session: BM25 of the whole session.
         verbosity: ``ln(1 + content words) / 4``.
         news: ``ln(1 + terms nobody used before in its owner) / 2``: what it was first to speak of.
         question: The record is a question.
         time: The question asks when, and the record holds a word of time.
         vector: Cosine, standardised over the scope, divided by four.
-        vector_window: Mean cosine with the two neighbours on either side, likewise.
+        vector_window: Mean of that over the record and its two neighbours on either side, likewise.
         related: Share of the question's idf mass that the record holds, related words counting by closeness.
         speaker_first: The named speaker speaks of themselves.
     """
@@ -49,7 +50,7 @@ class SignalWeights:
 
 
 WEIGHTS_VERSION = "1"
-"""Name of the default weights; results are reproducible per version."""
+"""Name of the default weights; grows whenever one of them changes."""
 
 DEFAULT_WEIGHTS = SignalWeights()
 
@@ -67,49 +68,61 @@ class Evidence:
 
     question: Question
     found: Lookup
-    named: NDArray[np.bool_] | None
+    named: Bools | None
     cosines: Floats | None
 
 
-def signals(scope: Scope, evidence: Evidence, *, vectors: bool, words: bool) -> dict[str, Floats]:
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A question measured against every row of a scope.
+
+    Attributes:
+        signals: Each signal that applies, by the name of its weight.
+        words: BM25 of each row by itself; None if words were not asked.
+        window: BM25 of each window, not scaled; None if words were not asked.
+        mass: Sum of the question's inverse document frequencies.
+        rarity: That of a word that no record holds.
+    """
+
+    signals: Mapping[str, Floats]
+    words: Floats | None
+    window: Floats | None
+    mass: float
+    rarity: float
+
+
+def measure(scope: Scope, evidence: Evidence, *, with_words: bool) -> Measured:
     """Return every signal over the rows of the scope.
 
     Args:
         scope: The records.
         evidence: What the channels found.
-        vectors: Use the vector channel.
-        words: Use the lexical channel.
+        with_words: Use the lexical channel and what is known of the records.
     """
-    found: dict[str, Floats] = {}
-    if words:
-        found |= _lexical(scope, evidence)
-        found |= _structural(scope, evidence)
-    if vectors and evidence.cosines is not None:
-        known = np.isfinite(evidence.cosines)
-        plain = _standard(evidence.cosines, known & scope.is_alive)
-        found["vector"] = plain
-        near = scope.windowed(plain) / scope.windowed(np.ones(scope.size, np.float32))
-        found["vector_window"] = _standard(near, scope.is_alive)
-    return found
+    signals: dict[str, Floats] = {}
+    words = window = None
+    terms = evidence.found.terms
+    if with_words:
+        words, window = record_scores(scope, terms), window_scores(scope, terms)
+        signals["window"] = _peak(window)
+        signals["session"] = _peak(session_scores(scope, terms))[scope.session]
+        signals["related"] = word_scores(scope, evidence.found.words)
+        signals |= _structure(scope, evidence)
+    if evidence.cosines is not None:
+        vector = _standard(evidence.cosines, scope.is_alive & np.isfinite(evidence.cosines))
+        signals["vector"] = vector
+        signals["vector_window"] = _standard(scope.windowed(vector) / scope.window_size, scope.is_alive)
+    mass = sum(word.idf for word in evidence.found.words)
+    return Measured(signals, words, window, mass, float(np.log1p(2 * scope.alive)))
 
 
-def _lexical(scope: Scope, evidence: Evidence) -> dict[str, Floats]:
-    return {
-        "words": _peak(record_scores(scope, evidence.found.terms, k1=0.9, b=0.4)),
-        "window": _peak(window_scores(scope, evidence.found.terms, k1=0.9, b=0.4)),
-        "related": word_scores(scope, evidence.found.words),
-        "session": _peak(session_scores(scope, evidence.found.terms, k1=1.2, b=0.75))[scope.session],
-    }
-
-
-def _structural(scope: Scope, evidence: Evidence) -> dict[str, Floats]:
-    asked = evidence.question
+def _structure(scope: Scope, evidence: Evidence) -> dict[str, Floats]:
     found = {
         "verbosity": scope.verbosity,
         "news": scope.news,
         "question": _flag(scope, flags.QUESTION),
     }
-    if asked.asks_time:
+    if evidence.question.asks_time:
         found["time"] = _flag(scope, flags.TIME)
     if evidence.named is not None:
         spoken = evidence.named[scope.speaker].astype(np.float32)
@@ -118,17 +131,17 @@ def _structural(scope: Scope, evidence: Evidence) -> dict[str, Floats]:
     return found
 
 
-def combine(found: Mapping[str, Floats], weights: SignalWeights, size: int) -> Floats:
+def combine(signals: Mapping[str, Floats], weights: SignalWeights, size: int) -> Floats:
     """Return the weighted sum of the signals."""
     score = np.zeros(size, np.float32)
     for field in fields(weights):
         weight = getattr(weights, field.name)
-        if weight and field.name in found:
-            score += np.float32(weight) * found[field.name]
+        if weight and field.name in signals:
+            score += np.float32(weight) * signals[field.name]
     return score
 
 
-def reciprocal_ranks(lists: list[Floats], usable: NDArray[np.bool_], k: int) -> Floats:
+def reciprocal_ranks(lists: Sequence[Floats], usable: Bools, k: int) -> Floats:
     """Return the sum over lists of ``1 / (k + rank)``; a row without a positive score has no rank."""
     total = np.zeros(len(usable), np.float32)
     for scores in lists:
@@ -138,7 +151,7 @@ def reciprocal_ranks(lists: list[Floats], usable: NDArray[np.bool_], k: int) -> 
     return total
 
 
-def best(score: Floats, usable: NDArray[np.bool_], k: int) -> NDArray[np.int64]:
+def best(score: Floats, usable: Bools, k: int) -> NDArray[np.int64]:
     """Return the `k` best usable rows, best first; ties go to the earlier row."""
     rows = np.flatnonzero(usable)
     values = score[rows]
@@ -159,11 +172,12 @@ def _peak(scores: Floats) -> Floats:
     return scores / top if top > 0 else scores
 
 
-def _standard(values: Floats, known: NDArray[np.bool_]) -> Floats:
+def _standard(values: Floats, known: Bools) -> Floats:
     """Return z-scores divided by four over the known rows; 0 elsewhere."""
     sample = values[known]
     deviation = float(sample.std()) if len(sample) else 0.0
     if deviation == 0:
         return np.zeros(len(values), np.float32)
-    scaled = (values - np.float32(sample.mean())) / np.float32(4 * deviation)
-    return np.where(known, scaled, np.float32(0)).astype(np.float32)
+    scaled = (values - np.float32(sample.mean())) * np.float32(1 / (4 * deviation))
+    scaled[~known] = 0
+    return scaled

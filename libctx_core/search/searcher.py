@@ -1,40 +1,42 @@
 """The read door: one entry point to find records."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 
 import apsw
 import numpy as np
-from numpy.typing import NDArray
 
 from libctx_core.errors import EmbeddingProfileError
 from libctx_core.ports import Embedder
 from libctx_core.search.analysis import analyse_question
+from libctx_core.search.hits import add_neighbours, choose, scored
 from libctx_core.search.lexical import look_up
 from libctx_core.search.neighbours import VectorSearch
 from libctx_core.search.ranking import (
     DEFAULT_WEIGHTS,
     Evidence,
+    Measured,
     SignalWeights,
     best,
     combine,
+    measure,
     reciprocal_ranks,
-    signals,
 )
+from libctx_core.search.relevance import relevance
 from libctx_core.search.request import RecordHit, SearchRequest
-from libctx_core.search.scope import Floats, Scope, ScopeCache
+from libctx_core.search.scope import Bools, Floats, Scope
+from libctx_core.search.scopes import ScopeCache
 from libctx_core.search.speakers import named_speakers
 from libctx_core.search.vectors import VectorIndex
 from libctx_core.search.weighting import WeightedEmbedder, word_weight
 from libctx_core.store.database import Database
 from libctx_core.store.index import INDEX
-from libctx_core.store.index_records import expired_slots, read_record
+from libctx_core.store.index_records import expired_slots
 from libctx_core.store.owners import OWNERS
-from libctx_core.store.records import RECORDS, owner_and_position
+from libctx_core.store.records import RECORDS
 from libctx_core.store.vectors import vector_state
 
-VECTOR_FOUND = 0.5
-"""Standardised cosine, divided by four as the signal is, from which the vector channel counts as a match."""
+POOL = 64
+"""Ranked records looked at, at least, where duplicates or irrelevant ones are dropped."""
 
 
 class Searcher:
@@ -81,21 +83,17 @@ class Searcher:
         usable = _usable(connection, scope, request)
         if request.k < 1 or not usable.any():
             return []
-        found = self._measure(connection, scope, request)
-        if request.fusion == "rrf":
-            lists = [found[name] for name in ("words", "vector") if name in found]
-            score = reciprocal_ranks(lists, usable, request.rrf_k)
-        else:
-            score = combine(found, self._weights, scope.size)
-        rows = best(score, usable, request.k)
-        return [self._hit(connection, scope, request, found, score, int(row)) for row in rows]
+        measured = self._measure(connection, scope, request)
+        score = self._score(measured, scope, usable, request)
+        selective = request.dedupe or request.min_relevance > 0
+        rows = best(score, usable, max(POOL, 4 * request.k) if selective else request.k)
+        chosen = choose(connection, scope, rows, relevance(measured, rows), request)
+        if request.neighbours:
+            chosen = add_neighbours(connection, scope, usable, chosen, request.neighbours)
+        explained = self._weights if request.explain else None
+        return [scored(row, hit, measured, score, explained) for row, hit in chosen]
 
-    def _measure(self, connection: apsw.Connection, scope: Scope, request: SearchRequest) -> dict[str, Floats]:
-        """Return every signal of each record in scope, before any is left out."""
-        evidence = self._gather(connection, scope, request)
-        return signals(scope, evidence, vectors=request.mode != "lexical", words=request.mode != "vector")
-
-    def measured(self, request: SearchRequest) -> tuple[Scope, dict[str, Floats]]:
+    def measured(self, request: SearchRequest) -> tuple[Scope, Measured]:
         """Return the records in scope and every signal of each: what weights are learnt from.
 
         Raises:
@@ -104,6 +102,16 @@ class Searcher:
         with self._database.read() as connection:
             scope = self._scopes.get(connection, request.owners)
             return scope, self._measure(connection, scope, request)
+
+    def _measure(self, connection: apsw.Connection, scope: Scope, request: SearchRequest) -> Measured:
+        return measure(scope, self._gather(connection, scope, request), with_words=request.mode != "vector")
+
+    def _score(self, measured: Measured, scope: Scope, usable: Bools, request: SearchRequest) -> Floats:
+        signals = measured.signals
+        if request.fusion == "rrf":
+            lists = [scores for scores in (measured.words, signals.get("vector")) if scores is not None]
+            return reciprocal_ranks(lists, usable, request.rrf_k)
+        return combine(signals, self._weights, scope.size)
 
     def _gather(self, connection: apsw.Connection, scope: Scope, request: SearchRequest) -> Evidence:
         question = analyse_question(request.text)
@@ -146,68 +154,16 @@ class Searcher:
         vector = self._embedder.embed_query_weighted(text, lambda word: word_weight(word, idf))
         return vector if vector.any() else self._embedder.embed_query(text)
 
-    def _hit(
-        self,
-        connection: apsw.Connection,
-        scope: Scope,
-        request: SearchRequest,
-        found: dict[str, Floats],
-        score: Floats,
-        row: int,
-    ) -> RecordHit:
-        hit = _record(connection, scope.slot(row))
-        matched = []
-        if "words" in found and found["words"][row] > 0:
-            matched.append("lexical")
-        if "vector" in found and found["vector"][row] >= VECTOR_FOUND:
-            matched.append("vector")
-        parts = {}
-        if request.explain:
-            parts = {
-                name: float(values[row]) * weight
-                for name, values in found.items()
-                if (weight := getattr(self._weights, name, 0.0))
-            }
-        return replace(hit, score=float(score[row]), matched_by=tuple(matched), signals=parts)
 
-
-def _record(connection: apsw.Connection, slot: int) -> RecordHit:
-    stored = read_record(connection, slot)
-    assert stored is not None, "a live row of the index has a record"
-    record = stored.record
-    return RecordHit(
-        slot=slot,
-        owner=owner_and_position(slot)[0],
-        key=record.key,
-        kind=record.kind,
-        text=record.text,
-        caption=record.caption,
-        role=record.role,
-        speaker=record.speaker,
-        session=record.session,
-        sequence=record.sequence,
-        occurred_at=record.occurred_at,
-        ref=record.ref,
-        metadata=record.metadata,
-        payload=record.payload,
-    )
-
-
-def _usable(connection: apsw.Connection, scope: Scope, request: SearchRequest) -> NDArray[np.bool_]:
+def _usable(connection: apsw.Connection, scope: Scope, request: SearchRequest) -> Bools:
+    """Return which rows may become hits."""
     usable = scope.is_alive.copy()
     if request.kinds is not None:
-        usable &= scope.of_kinds(list(request.kinds))
+        usable &= scope.of_kinds(request.kinds)
     if request.where is not None:
-        usable &= _marked(scope, request.where)
-    if request.exclude:
-        usable &= ~_marked(scope, request.exclude)
+        usable &= scope.marked(request.where)
+    if len(request.exclude):
+        usable &= ~scope.marked(request.exclude)
     if request.now is not None:
-        usable &= ~_marked(scope, expired_slots(connection, request.now))
+        usable &= ~scope.marked(expired_slots(connection, request.now))
     return usable
-
-
-def _marked(scope: Scope, slots: Iterable[int]) -> NDArray[np.bool_]:
-    marked = np.zeros(scope.size, np.bool_)
-    rows = [row for slot in slots if (row := scope.row(slot)) is not None]
-    marked[rows] = True
-    return marked

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 import apsw
 
@@ -44,10 +45,12 @@ def _values(record: RecordInput) -> tuple[object, ...]:
     )
 
 
+_NAMES = tuple(name.strip() for name in _INPUT.split(","))
+
+
 def _row(values: tuple[object, ...]) -> RecordRow:
-    slot, *fields = values
-    names = [name.strip() for name in _INPUT.split(",")]
-    return RecordRow(slot, RecordInput(**dict(zip(names, fields, strict=True))))  # type: ignore[arg-type]
+    fields: Any = dict(zip(_NAMES, values[1:], strict=True))
+    return RecordRow(cast("int", values[0]), RecordInput(**fields))
 
 
 def insert_records(connection: apsw.Connection, slots: Sequence[int], records: Sequence[RecordInput]) -> None:
@@ -101,6 +104,16 @@ def read_records(connection: apsw.Connection, owner: int, start: int, limit: int
         (first + start, last, limit),
     ):
         yield _row(values)
+
+
+def read_records_at(connection: apsw.Connection, slots: Sequence[int]) -> Iterator[RecordRow]:
+    """Yield the records at these slots, in no particular order."""
+    if slots:
+        for values in connection.execute(
+            f"SELECT slot, {_INPUT} FROM record WHERE slot IN (SELECT value FROM carray(?))",  # noqa: S608
+            (bound_slots(slots),),
+        ):
+            yield _row(values)
 
 
 def find_slot(connection: apsw.Connection, owner: int, key: str) -> int | None:

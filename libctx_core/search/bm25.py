@@ -1,0 +1,68 @@
+"""BM25 and its kin over the rows of a scope. Pure: postings in, one score per row out."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from libctx_core.search.lexical import TermRows, WordRows, inverse_document_frequency
+from libctx_core.search.scope import Floats, Scope
+
+RECORD = (0.9, 0.4)
+"""k1 and b for single records and their windows: conversational text is short, length says little."""
+
+SESSION = (1.2, 0.75)
+"""k1 and b for whole sessions."""
+
+
+def saturated(frequency: Floats, length: Floats, average: float, k1: float, b: float) -> Floats:
+    """Return BM25's saturated term frequency, from 0 to ``k1 + 1``."""
+    norm = np.float32(k1 * (1 - b)) + np.float32(k1 * b / average) * length
+    return (frequency * np.float32(k1 + 1) / (frequency + norm)).astype(np.float32, copy=False)
+
+
+def record_scores(scope: Scope, terms: Sequence[TermRows]) -> Floats:
+    """Return the score of each row read by itself."""
+    score = np.zeros(scope.size, np.float32)
+    for term in terms:
+        gained = saturated(term.frequency, scope.length[term.rows], scope.average, *RECORD)
+        score[term.rows] += np.float32(term.idf) * gained
+    return score
+
+
+def window_scores(scope: Scope, terms: Sequence[TermRows]) -> Floats:
+    """Return the score of each row read together with its two neighbours on either side."""
+    score = np.zeros(scope.size, np.float32)
+    for term in terms:
+        rows, frequency = scope.around(term.rows, term.frequency)
+        gained = saturated(frequency, scope.window_length[rows], scope.window_average, *RECORD)
+        score[rows] += np.float32(term.idf) * gained
+    return score
+
+
+def session_scores(scope: Scope, terms: Sequence[TermRows]) -> Floats:
+    """Return the score of each session; how many sessions hold a term is counted in the scope."""
+    score = np.zeros(scope.sessions, np.float32)
+    average = float(scope.session_length.sum(dtype=np.float64)) / max(1, scope.session_alive) or 1.0
+    for term in terms:
+        frequency = np.bincount(scope.session[term.rows], term.frequency, scope.sessions).astype(np.float32)
+        sessions = np.flatnonzero(frequency)
+        idf = inverse_document_frequency(scope.session_alive, len(sessions))
+        gained = saturated(frequency[sessions], scope.session_length[sessions], average, *SESSION)
+        score[sessions] += np.float32(idf) * gained
+    return score
+
+
+def word_scores(scope: Scope, words: Sequence[WordRows]) -> Floats:
+    """Return the share of the question's idf mass that each row holds, a related word counting by its closeness."""
+    score = np.zeros(scope.size, np.float32)
+    mass = sum(word.idf for word in words)
+    held = np.zeros(scope.size, np.float32)
+    for word in words:
+        share = word.idf / mass if mass else 0.0
+        for closeness, rows in word.rows:
+            held[rows] = share * closeness
+        for _, rows in word.rows:
+            # a row that several of the words hold is taken once: its value is moved, then cleared
+            score[rows] += held[rows]
+            held[rows] = 0
+    return score

@@ -1,0 +1,80 @@
+"""Scopes kept between questions, and brought up to date by reading what was appended."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import apsw
+import numpy as np
+
+from libctx_core.search.scope import ROW, OwnerPart, Scope
+from libctx_core.store.index import (
+    ATTRIBUTE_BLOCK,
+    IndexState,
+    read_attributes,
+    read_clock,
+    read_names,
+    read_states,
+)
+
+DEFAULT_BYTES = 64 * 1024 * 1024
+"""Bytes of columns kept: 800,000 records."""
+
+Key = tuple[int, ...] | None
+
+
+class ScopeCache:
+    """The scopes asked for last; every use is checked against the connection's snapshot.
+
+    Args:
+        max_bytes: Bytes of columns kept; the scope in use is always kept.
+    """
+
+    def __init__(self, max_bytes: int = DEFAULT_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._kept: OrderedDict[Key, tuple[int, Scope]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, connection: apsw.Connection, owners: Sequence[int] | None) -> Scope:
+        """Return the scope of these owners, None meaning all, as the connection sees it."""
+        key: Key = None if owners is None else tuple(sorted(set(owners)))
+        clock = read_clock(connection)
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is not None:
+                self._kept.move_to_end(key)
+        if kept is not None and kept[0] == clock:
+            return kept[1]
+        scope = _renewed(connection, key, None if kept is None else kept[1])
+        with self._lock:
+            self._kept[key] = clock, scope
+            self._kept.move_to_end(key)
+            held = sum(each.nbytes for _, each in self._kept.values())
+            while held > self._max_bytes and len(self._kept) > 1:
+                _, (_, dropped) = self._kept.popitem(last=False)
+                held -= dropped.nbytes
+        return scope
+
+
+def _renewed(connection: apsw.Connection, key: Key, known: Scope | None) -> Scope:
+    old = {} if known is None else {part.state.owner: part for part in known.parts}
+    states = [state for state in read_states(connection, key) if state.posted]
+    parts = [_part(connection, state, old.get(state.owner)) for state in states]
+    unchanged = known is not None and len(parts) == len(old) and all(p is old[p.state.owner] for p in parts)
+    return known if known is not None and unchanged else Scope(parts)
+
+
+def _part(connection: apsw.Connection, state: IndexState, old: OwnerPart | None) -> OwnerPart:
+    """Return an owner's columns: the known ones, those with what was appended, or all read again."""
+    kept = 0
+    if old is not None and old.state.revision == state.revision:
+        if old.state.posted == state.posted:
+            return old
+        if old.state.posted < state.posted:
+            kept = old.state.posted // ATTRIBUTE_BLOCK
+    rows = np.frombuffer(read_attributes(connection, state.owner, kept), ROW)
+    if old is not None and kept:
+        rows = np.concatenate([old.rows[: kept * ATTRIBUTE_BLOCK], rows])
+    return OwnerPart(
+        state, rows, read_names(connection, state.owner, "speaker"), read_names(connection, state.owner, "kind")
+    )
