@@ -1,7 +1,6 @@
 """The worker that makes durable events searchable: claims, embeds, indexes, in batches."""
 
 import logging
-import os
 import random
 import threading
 import time
@@ -9,12 +8,12 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import apsw
 
 from libctx_core.errors import LibctxError, StoreClosedError, StoreError
+from libctx_core.governor import workers
 from libctx_core.models import ContextEvent, caption_of
 from libctx_core.ports import Embedder
 from libctx_core.store import Database, outbox
@@ -71,7 +70,7 @@ class Indexer:
         self._search = index
         self._embedder = embedder
         self._chore = chore
-        self._owner = process_owner()
+        self._owner = workers.enlist()
         self._condition = threading.Condition()
         self._working = threading.Lock()
         self._beyond = 0
@@ -123,15 +122,15 @@ class Indexer:
             self._stopping = True
             self._condition.notify_all()
             thread = self._thread
-        if thread is None or thread is threading.current_thread():
-            return
-        thread.join(CLOSE_PATIENCE)
-        if thread.is_alive():
-            logger.warning("closing while the embedder is at work; its batch stays in the outbox")
-            try:
-                self._database.write(partial(outbox.release, owner=self._owner), durable=False)
-            except StoreError as error:
-                logger.warning("the lease of the batch stays until it expires: %s", describe(error))
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(CLOSE_PATIENCE)
+            if thread.is_alive():
+                logger.warning("closing while the embedder is at work; its batch stays in the outbox")
+        workers.dismiss(self._owner)
+        try:
+            self._database.write(partial(outbox.release, owner=self._owner), durable=False)
+        except StoreError as error:
+            logger.warning("leases of this worker stay until they expire: %s", describe(error))
 
     # -- working --------------------------------------------------------------
 
@@ -148,15 +147,18 @@ class Indexer:
                     self._report()
                 if self._chore is not None and not self._stopping:
                     self._chore()
-                self.last_error = None
             except StoreClosedError:
                 return
             except Exception as error:  # noqa: BLE001 - the worker outlives whatever a part of it raises
-                self.last_error = describe(error)
-                logger.warning("indexing paused: %s", self.last_error)
+                self._complain(describe(error))
                 with self._condition:
                     self._condition.wait_for(lambda: self._stopping, BACKOFF)
             self._report()
+
+    def _complain(self, trouble: str) -> None:
+        if trouble != self.last_error:
+            logger.warning("indexing paused: %s", trouble)
+        self.last_error = trouble
 
     def _report(self) -> None:
         """Let those who wait look again."""
@@ -170,10 +172,12 @@ class Indexer:
             self._write_counts()
             with self._database.read() as connection:
                 if outbox.is_clear(connection):
+                    self.last_error = None
                     return 0
             claim = self._database.write(self._claim, durable=False)
             if claim is None:
                 return 0
+            self.last_error = None
             groups: dict[int, list[tuple[ContextEvent, int]]] = defaultdict(list)
             for thread, event, attempts in claim.items:
                 groups[thread].append((event, attempts))
@@ -184,7 +188,7 @@ class Indexer:
 
     def _claim(self, connection: apsw.Connection) -> Claim | None:
         owners = outbox.claim_owners(connection)
-        dead = [owner for owner in owners if owner != self._owner and is_dead(owner)]
+        dead = [owner for owner in owners if owner != self._owner and workers.is_dead(owner)]
         return outbox.claim(
             connection,
             owner=self._owner,
@@ -325,45 +329,3 @@ def describe(error: BaseException) -> str:
     if isinstance(error, LibctxError):
         return f"{type(error).__name__}: {error}"
     return type(error).__name__
-
-
-def process_owner() -> str:
-    """Return an id of this process that another process on this machine can test for life."""
-    return f"{_machine()}/{os.getpid()}/{_process_stat(os.getpid())[1]}/{uuid.uuid4().hex[:8]}"
-
-
-def is_dead(owner: str) -> bool:
-    """Tell whether an owner is proven dead: same machine since its start, and no such process."""
-    machine, _, rest = owner.partition("/")
-    pid_text, _, rest = rest.partition("/")
-    started = rest.partition("/")[0]
-    if machine != _machine() or not pid_text.isdigit() or not hasattr(os, "kill") or os.name == "nt":
-        return False
-    pid = int(pid_text)
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    state, since = _process_stat(pid)
-    return state in ("Z", "X") or (bool(started) and bool(since) and since != started)
-
-
-def _machine() -> str:
-    boot = Path("/proc/sys/kernel/random/boot_id")
-    try:
-        return boot.read_text().strip()
-    except OSError:
-        return f"{uuid.getnode():x}"
-
-
-def _process_stat(pid: int) -> tuple[str, str]:
-    """Return a process's state letter and its start in clock ticks since boot, where the system tells."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return "", ""
-    # after the name in brackets: state is field 3 of the line, the start time field 22
-    fields = stat.rpartition(")")[2].split()
-    return fields[0], fields[19]
