@@ -142,12 +142,13 @@ def revive_source(connection: apsw.Connection, row: SourceRow) -> SourceRow:
     return replace(row, superseded_by=None)
 
 
-def superseded_owners(connection: apsw.Connection, collection: str, position: int) -> list[int]:
-    """Return the owners of the sources that the one at `position` superseded."""
+def other_versions(connection: apsw.Connection, row: SourceRow) -> list[int]:
+    """Return the owners of the other sources of the same origin."""
     return [
         owner
         for (owner,) in connection.execute(
-            "SELECT owner FROM source WHERE collection = ? AND superseded_by = ?", (collection, position)
+            "SELECT owner FROM source WHERE collection = ? AND source_type = ? AND origin = ? AND owner <> ?",
+            (row.collection, row.source_type, row.origin, row.owner),
         )
     ]
 

@@ -21,7 +21,7 @@ from libctx_core.sources import (
 from libctx_core.store.database import Database
 from libctx_core.store.owners import OwnerRow
 from libctx_core.store.records import RecordInput, slot_range
-from libctx_core.store.sources import superseded_owners
+from libctx_core.store.sources import other_versions, source_by_owner
 from libctx_sources.adapters import default_adapters
 from libctx_sources.chunking import CHUNK_CHARACTERS, chunks
 from libctx_sources.material import Readable
@@ -125,10 +125,12 @@ class Ingestion:
             if _has_records(connection, entry.owner_id):
                 return entry, 0, True
             self._index.add(connection, entry.owner_id, records, vectors, profile=profile)
-            old = superseded_owners(connection, self.shelf.collection, entry.position)
-            for owner in old:
+            stored = source_by_owner(connection, entry.owner_id)
+            old = [] if stored is None else other_versions(connection, stored)
+            outdated = [owner for owner in old if _has_records(connection, owner)]
+            for owner in outdated:
                 self._index.remove_owner(connection, owner)
-            return entry, len(old), False
+            return entry, len(outdated), False
 
         _, superseded, known = self._database.write(run)
         origin = getattr(source, "origin", source.name)
