@@ -3,7 +3,7 @@
 import inspect
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, Self
 
@@ -20,6 +20,7 @@ from libctx_core.concurrency import run_sync
 from libctx_core.errors import EventConflictError, EventNotFoundError, StoreError, ThreadNotFoundError
 from libctx_core.governor import ContextGovernor
 from libctx_core.library import LibraryView
+from libctx_core.models import ContextEvent
 
 logger = logging.getLogger(__name__)
 
@@ -223,21 +224,20 @@ def _is_stored(governor: ContextGovernor, event_id: str) -> bool:
     return True
 
 
-def store_messages(governor: ContextGovernor, fields: Sequence[dict[str, Any]]) -> None:
+def store_messages(governor: ContextGovernor, fields: Sequence[dict[str, Any]]) -> list[ContextEvent]:
     """Record messages by id in one transaction; a stored one that says something else is amended."""
     if not fields:
-        return
+        return []
     try:
-        governor.record_many(fields)
+        return governor.record_many(fields)
     except EventConflictError:
-        _reconcile(governor, fields)
+        return [_record_or_amend(governor, field) for field in fields]
 
 
-def _reconcile(governor: ContextGovernor, fields: Iterable[dict[str, Any]]) -> None:
-    for field in fields:
-        try:
-            governor.record_many([field])
-        except EventConflictError as conflict:
-            if conflict.stored_role != field["role"]:
-                raise
-            governor.amend(field["event_id"], field["content"], native=field.get("native"))
+def _record_or_amend(governor: ContextGovernor, field: dict[str, Any]) -> ContextEvent:
+    try:
+        return governor.record_many([field])[0]
+    except EventConflictError as conflict:
+        if conflict.stored_role != field["role"]:
+            raise
+        return governor.amend(field["event_id"], field["content"], native=field.get("native"))

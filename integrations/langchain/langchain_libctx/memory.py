@@ -5,19 +5,19 @@ Needs the extra ``langchain-libctx[classic]``.
 
 import inspect
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, get_buffer_string
+from langchain_core.messages import BaseMessage, get_buffer_string
 from pydantic import ConfigDict, PrivateAttr
 
 from langchain_libctx.agent_steps import STEPS_KEY, step_messages
 from langchain_libctx.chat_message_histories import LibraryChatMessageHistory
 from langchain_libctx.extras import extra
-from langchain_libctx.messages import event_fields, message_from_event, message_from_prompt, usable_id
+from langchain_libctx.messages import as_ai, as_human, event_fields, message_from_event, message_from_prompt, usable_id
 from langchain_libctx.opening import LibrarySource, open_library
 from langchain_libctx.sessions import Governors, SessionId, configurable_session
-from langchain_libctx.turns import Caller, OpenTurns, Turn, TurnMessages, TurnText, caller
+from langchain_libctx.turns import Caller, OpenTurns, Turn, TurnMessages, TurnText, begin_turn, caller
 from libctx_core.access.metadata import ResourceMetadata
 from libctx_core.access.scope import Scope
 from libctx_core.concurrency import run_sync
@@ -146,23 +146,9 @@ class LibraryMemory(BaseChatMemory):
         said = self._input(inputs)
         if said is None:
             return {self.memory_key: self._variable(self._upcoming(governor), None)}
-        turn = self._begin(governor, said, by)
+        turn = begin_turn(governor, said, self._turns, by)
         prompt = governor.build_prompt(at=turn.event_id, reserve_tokens=self.reserve_tokens)
         return {self.memory_key: self._variable(prompt, turn)}
-
-    def _begin(self, governor: ContextGovernor, said: BaseMessage, by: Caller) -> Turn:
-        """Store the user's turn, unless it is the unanswered end of the thread already."""
-        session_id, words = governor.key.session_id, str(said.content)
-        for event in governor.history(limit=1):
-            repeated = event.role == "user" and message_from_event(event).content == said.content
-            if repeated and not self._turns.runs_elsewhere(session_id, event.event_id, by):
-                turn = Turn(session_id, event.event_id, words)
-                self._turns.begin(turn, by)
-                return turn
-        (stored,) = governor.record_many([event_fields(said)])
-        turn = Turn(session_id, stored.event_id, words)
-        self._turns.begin(turn, by)
-        return turn
 
     def _input(self, inputs: Mapping[str, Any]) -> BaseMessage | None:
         own = (self.memory_key, "stop")
@@ -316,26 +302,3 @@ def _shown(prompt: GovernedPrompt) -> list[BaseMessage]:
 
 def _view(prompt: GovernedPrompt) -> list[BaseMessage]:
     return [message for part, message in zip(prompt.parts, _shown(prompt), strict=True) if part.origin in _VIEW]
-
-
-def as_human(value: Any) -> BaseMessage:
-    """Return a chain's input as the user's message."""
-    return _as_message(value, "human")
-
-
-def as_ai(value: Any) -> BaseMessage:
-    """Return a chain's output as the model's message."""
-    return _as_message(value, "ai")
-
-
-def _as_message(value: Any, kind: str) -> BaseMessage:
-    if isinstance(value, BaseMessage):
-        return value
-    if isinstance(value, Sequence) and not isinstance(value, str) and value and isinstance(value[-1], BaseMessage):
-        return value[-1]
-    content: Any = value if isinstance(value, str) or _is_blocks(value) else str(value)
-    return HumanMessage(content=content) if kind == "human" else AIMessage(content=content)
-
-
-def _is_blocks(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) and "type" in item for item in value)

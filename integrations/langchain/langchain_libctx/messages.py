@@ -283,3 +283,30 @@ def _rebuild_tool(content: str | Sequence[Mapping[str, Any]], event_id: str | No
                 id=event_id,
             )
     return ToolMessage(content=[dict(block) for block in content], tool_call_id="", id=event_id)
+
+
+# -- whatever a chain passes around -------------------------------------------------
+
+
+def as_human(value: Any) -> BaseMessage:
+    """Return a chain's input as the user's message."""
+    return _as_message(value, HumanMessage)
+
+
+def as_ai(value: Any) -> BaseMessage:
+    """Return a chain's output as the model's message."""
+    return _as_message(value, AIMessage)
+
+
+def _as_message(value: Any, kind: type[HumanMessage] | type[AIMessage]) -> BaseMessage:
+    if isinstance(value, BaseMessage):
+        return value
+    if isinstance(value, Sequence) and not isinstance(value, str) and value and isinstance(value[-1], BaseMessage):
+        last: BaseMessage = value[-1]
+        return last
+    content: Any = value if isinstance(value, str) or _is_block_list(value) else str(value)
+    return kind(content=content)
+
+
+def _is_block_list(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) and "type" in item for item in value)

@@ -10,6 +10,9 @@ from weakref import ReferenceType, ref
 
 from langchain_core.messages import BaseMessage
 
+from langchain_libctx.messages import event_fields, message_from_event
+from libctx_core.governor import ContextGovernor
+
 Caller: TypeAlias = Hashable
 
 MAX_OPEN_TURNS = 1024
@@ -102,6 +105,25 @@ class OpenTurns:
                 if whose == by and turn.session_id == session_id and turn.said == said:
                     return turn
         return None
+
+
+def begin_turn(governor: ContextGovernor, said: BaseMessage, turns: OpenTurns, by: Caller) -> Turn:
+    """Store the user's turn, unless it is the unanswered end of the thread already.
+
+    At this interface a repeated call has no id: what tells it from a second question is
+    that nobody waits for the answer to the first one any more.
+    """
+    session_id, words = governor.key.session_id, str(said.content)
+    for event in governor.history(limit=1):
+        repeated = event.role == "user" and message_from_event(event).content == said.content
+        if repeated and not turns.runs_elsewhere(session_id, event.event_id, by):
+            turn = Turn(session_id, event.event_id, words)
+            turns.begin(turn, by)
+            return turn
+    (stored,) = governor.record_many([event_fields(said)])
+    turn = Turn(session_id, stored.event_id, words)
+    turns.begin(turn, by)
+    return turn
 
 
 def _alive(whose: Caller) -> bool:
