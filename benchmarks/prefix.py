@@ -89,7 +89,7 @@ def conversation(seed: int = 7) -> list[Turn]:
         code = f"{source.choice('KQXZVW')}{source.randrange(1000, 9999)}"
         facts[turn] = f" By the way, the code for the {subject} is {code}."
         place = turn + source.randrange(60, 91)
-        while place in asked or place >= TURNS:
+        while place in asked or place in said or place >= TURNS:
             place = place - 1 if place >= TURNS else place + 1
         asked[place] = (subject, code)
     turns = []
