@@ -12,13 +12,17 @@ from libctx_core import ContextGovernor, Hit
 from libctx_core.access import Scope
 from libctx_core.concurrency import run_sync
 from libctx_core.governor.rendering import item_line
-from libctx_core.governor.retrieval import MIN_RELEVANCE
 from libctx_core.models import canonical_json
 from llama_index_libctx.library import MEMORY, LibraryLease, PathOrLibrary, lease
 from llama_index_libctx.messages import content_of
 from llama_index_libctx.sessions import event_fields
 
 _DEFAULT_SESSION = "default"
+
+MIN_RELEVANCE = 0.02
+"""Relevance a message needs. In short conversations what answers a question reaches 0.05
+and more, what has nothing to do with it stays under 0.005; the block is asked on purpose, so
+the gate is lower than that of a governed view."""
 
 
 class LibraryMemoryBlock(BaseMemoryBlock[str]):

@@ -67,13 +67,14 @@ async def test_hostile_text_cannot_end_the_block(block):
 
 
 async def test_the_block_stays_within_its_tokens(path):
-    block = LibraryMemoryBlock(path, token_limit=60, k=50)
+    block = LibraryMemoryBlock(path, token_limit=60, k=50, min_relevance=0.0)
     await fill(block, facts=[f"the cat number {i} sleeps all day long" for i in range(40)])
     found = await block.aget([user("which cat sleeps?")], session_id="s1")
     assert 0 < block._lease.library.counter.count(found) <= 60
 
 
-async def test_truncation_is_gradual(block):
+async def test_truncation_is_gradual(path):
+    block = LibraryMemoryBlock(path, min_relevance=0.0)
     await fill(block, facts=[f"the cat number {i} sleeps\nall day long" for i in range(8)])
     found = await block.aget([user("which cat sleeps?")], session_id="s1")
     count = block._lease.library.counter.count
