@@ -60,7 +60,7 @@ def _renewed(connection: apsw.Connection, key: Key, known: Scope | None) -> Scop
     old = {} if known is None else {part.state.owner: part for part in known.parts}
     states = [state for state in read_states(connection, key) if state.posted]
     parts = [_part(connection, state, old.get(state.owner)) for state in states]
-    unchanged = known is not None and len(parts) == len(old) and all(p is old[p.state.owner] for p in parts)
+    unchanged = known is not None and len(parts) == len(old) and all(p is old.get(p.state.owner) for p in parts)
     return known if known is not None and unchanged else Scope(parts)
 
 
