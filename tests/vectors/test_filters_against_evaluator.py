@@ -136,7 +136,8 @@ def test_index_and_evaluator_agree_on_random_filters(library, metadatas, trees):
 
 
 @pytest.mark.exhaustive
-@settings(max_examples=10_000, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.timeout(1_200)
+@settings(max_examples=5_000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(metadatas, min_size=1, max_size=12), st.lists(filters, min_size=1, max_size=6))
 def test_index_and_evaluator_agree_on_very_many_filters(library, metadatas, trees):
     check(library, metadatas, trees)
