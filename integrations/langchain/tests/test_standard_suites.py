@@ -9,8 +9,11 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 from langchain_libctx.embeddings import LibraryEmbeddings
 from langchain_libctx.retrievers import LibraryRetriever
+from langchain_libctx.stores import LibraryByteStore
 from langchain_libctx.vectorstores import LibraryVectorStore
 from langchain_tests.integration_tests import (
+    BaseStoreAsyncTests,
+    BaseStoreSyncTests,
     EmbeddingsIntegrationTests,
     RetrieversIntegrationTests,
     VectorStoreIntegrationTests,
@@ -62,3 +65,37 @@ class TestRetrieverStandard(RetrieversIntegrationTests):
     @property
     def retriever_query_example(self) -> str:
         return "harbour crane"
+
+
+class TestByteStoreSync(BaseStoreSyncTests[bytes]):
+    @pytest.fixture
+    def kv_store(self, tmp_path: Path) -> Generator[LibraryByteStore, None, None]:
+        store = LibraryByteStore(tmp_path / "bytes.sqlite")
+        yield store
+        store.close()
+
+    @pytest.fixture
+    def three_values(self) -> tuple[bytes, bytes, bytes]:
+        return b"one", b"\x00\xff", b""
+
+
+class TestByteStoreAsync(BaseStoreAsyncTests[bytes]):
+    @pytest.fixture
+    async def kv_store(self, tmp_path: Path):
+        store = LibraryByteStore(tmp_path / "bytes.sqlite")
+        yield store
+        store.close()
+
+    @pytest.fixture
+    def three_values(self) -> tuple[bytes, bytes, bytes]:
+        return b"one", b"\x00\xff", b""
+
+
+def test_keys_with_a_prefix_are_compared_as_text(tmp_path: Path) -> None:
+    store = LibraryByteStore(tmp_path / "bytes.sqlite")
+    store.mset([(f"a%{number:04}", b"x") for number in range(1_200)] + [("ab", b"x"), ("b", b"x")])
+    assert len(list(store.yield_keys(prefix="a%"))) == 1_200
+    assert list(store.yield_keys(prefix="ab")) == ["ab"]
+    assert len(list(store.yield_keys())) == 1_202
+    assert LibraryByteStore(tmp_path / "bytes.sqlite", name="other").mget(["ab"]) == [None]
+    store.close()
