@@ -17,6 +17,12 @@ _FREE = (
 )
 
 
+_QUARANTINED = (
+    "SELECT event.event_id, quarantine.sequence, quarantine.attempts, quarantine.error"
+    " FROM quarantine JOIN event USING(uid) "
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A batch of events leased to one worker.
@@ -163,11 +169,10 @@ def retry(connection: apsw.Connection, thread: int, uid: int) -> bool:
 
 def quarantined(connection: apsw.Connection, thread: int | None = None) -> list[QuarantinedEvent]:
     """Return what is set aside in one thread, or in the whole library."""
-    rows = connection.execute(
-        "SELECT e.event_id, q.sequence, q.attempts, q.error FROM quarantine q JOIN event e USING(uid)"
-        " WHERE ?1 IS NULL OR q.thread = ?1 ORDER BY q.thread, q.sequence",
-        (thread,),
-    )
+    if thread is None:
+        rows = connection.execute(_QUARANTINED + "ORDER BY quarantine.thread, quarantine.sequence")
+    else:
+        rows = connection.execute(_QUARANTINED + "WHERE quarantine.thread = ? ORDER BY quarantine.sequence", (thread,))
     return [QuarantinedEvent(*row) for row in rows]
 
 
