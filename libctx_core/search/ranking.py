@@ -80,13 +80,15 @@ class Measured:
         signals: Each signal that applies, by the name of its weight.
         words: BM25 of each row by itself; None if words were not asked.
         window: BM25 of each window, not scaled; None if words were not asked.
-        mass: Sum of the question's inverse document frequencies.
+        asked: Words of the question that carry meaning.
+        mass: Sum of their inverse document frequencies.
         rarity: That of a word that no record holds.
     """
 
     signals: Mapping[str, Floats]
     words: Floats | None
     window: Floats | None
+    asked: int
     mass: float
     rarity: float
 
@@ -112,8 +114,8 @@ def measure(scope: Scope, evidence: Evidence, *, with_words: bool) -> Measured:
         vector = _standard(evidence.cosines, scope.is_alive & np.isfinite(evidence.cosines))
         signals["vector"] = vector
         signals["vector_window"] = _standard(scope.windowed(vector) / scope.window_size, scope.is_alive)
-    mass = sum(word.idf for word in evidence.found.words)
-    return Measured(signals, words, window, mass, float(np.log1p(2 * scope.alive)))
+    asked = [word.idf for word in evidence.found.words]
+    return Measured(signals, words, window, len(asked), sum(asked), float(np.log1p(2 * scope.alive)))
 
 
 def _structure(scope: Scope, evidence: Evidence) -> dict[str, Floats]:

@@ -1,4 +1,4 @@
-"""Relevance: how likely a hit answers the question, on a scale that does not depend on the other hits."""
+"""Relevance: whether a hit looks like an answer, on a scale that does not depend on the other hits."""
 
 from dataclasses import astuple, dataclass
 
@@ -8,31 +8,34 @@ from libctx_core.search.bm25 import RECORD
 from libctx_core.search.ranking import Measured
 from libctx_core.search.scope import Floats, Rows
 
-UNNAMED = 0.5
-"""Value of the speaker feature where the question names nobody, or nobody speaks."""
+PRIOR = 5.0
+"""Added to every inverse document frequency where amounts are counted: in a store of a few
+records the frequencies say nothing, and each word counts alike."""
+
+SPEAKER = 3.0
+"""Weight of the named speaker. Set, not learnt: left free it would only tell whether a name is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class RelevanceModel:
-    """A logistic regression; learnt by ``benchmarks/learn_weights.py`` together with the weights.
+    """A logistic regression; learnt by ``benchmarks/learn_relevance.py``.
 
-    Examples are the best fifteen hits of each question, of the same question put to a
-    conversation that cannot answer it, and of small talk. Shares are of the question's
-    idf mass; amounts are that mass in words as rare as can be, ``ln(1 + x)``.
+    It tells the evidence of questions from the best ten hits of the same questions put to
+    a conversation that cannot answer them, and of small talk, both kinds being equally
+    likely. Shares are of the question's idf mass; the amount is that mass in words as
+    rare as can be.
 
     Attributes:
         held_share: Share that the record holds, related words counting by closeness.
-        held_amount: The same as an amount.
         window_share: BM25 of the window as a share of the most it could be.
-        window_amount: The same as an amount.
+        window_amount: ``ln(1 + the same as an amount)``.
         vector: The `vector` signal.
         vector_window: The `vector_window` signal.
-        speaker: The question names the speaker; `UNNAMED` if it names nobody.
+        speaker: One half if the question names the speaker, minus one half if it names others.
         intercept: Log-odds where all are 0.
     """
 
     held_share: float
-    held_amount: float
     window_share: float
     window_amount: float
     vector: float
@@ -41,27 +44,24 @@ class RelevanceModel:
     intercept: float
 
 
-WITH_VECTORS = RelevanceModel(1.62, 0.89, 1.23, 1.12, 0.76, 0.66, 2.19, -7.64)
-WORDS_ONLY = RelevanceModel(1.77, 1.22, 1.41, 1.43, 0.0, 0.0, 2.19, -7.39)
+WITH_VECTORS = RelevanceModel(2.6, 3.56, 2.27, 0.66, 1.25, SPEAKER, -4.59)
+WORDS_ONLY = RelevanceModel(3.12, 3.77, 2.74, 0.0, 0.0, SPEAKER, -4.22)
 
 
 def features(measured: Measured, rows: Rows) -> Floats:
     """Return the values that a `RelevanceModel` weighs, one row each, the last column 1."""
     signals = measured.signals
     nothing = np.zeros(len(rows), np.float32)
-    held = signals["related"][rows] if "related" in signals else nothing
     most = measured.mass * (RECORD[0] + 1)
     window = nothing if measured.window is None or not most else measured.window[rows] / np.float32(most)
-    words = np.float32(measured.mass / measured.rarity if measured.rarity else 0)
-    speaker = signals["speaker"][rows] > 0 if "speaker" in signals else nothing + UNNAMED
+    words = (measured.mass + PRIOR * measured.asked) / (measured.rarity + PRIOR)
     columns = (
-        held,
-        np.log1p(held * words),
+        signals["related"][rows] if "related" in signals else nothing,
         window,
-        np.log1p(window * words),
+        np.log1p(window * np.float32(words)),
         signals["vector"][rows] if "vector" in signals else nothing,
         signals["vector_window"][rows] if "vector_window" in signals else nothing,
-        speaker,
+        (signals["speaker"][rows] > 0) - np.float32(0.5) if "speaker" in signals else nothing,
         nothing + 1,
     )
     return np.stack(columns, axis=1).astype(np.float32)
