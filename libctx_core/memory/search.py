@@ -1,6 +1,6 @@
 """Searching memories with the library's one engine."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -41,7 +41,6 @@ MIN_POOL = 32
 
 _MODES: Final[dict[str, Mode]] = {"auto": "auto", "fts": "lexical", "vector": "vector", "hybrid": "hybrid"}
 _CHANNELS: Final[dict[str, MemoryMatchedBy]] = {"lexical": "fts", "vector": "vector"}
-_SIGNALS: Final[tuple[tuple[MemoryMatchedBy, str], ...]] = (("fts", "words"), ("vector", "vector"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,13 +76,15 @@ class Ranking:
         mode: Channels that were used.
         hits: Candidates that are what the head says.
         found: The record of each, for receipts.
-        stale: Entries that changed while being searched, and their places.
+        dropped: Candidates that are no hits, and why.
+        channels: Place of each entry in each channel that found it, if asked to explain.
     """
 
     mode: MemoryUsedSearchMode
     hits: tuple[MemoryHit, ...]
     found: tuple[RecordHit, ...]
-    stale: tuple[Omission, ...]
+    dropped: tuple[Omission, ...]
+    channels: Mapping[str, Mapping[str, int]]
 
 
 class MemorySearch:
@@ -137,15 +138,32 @@ class MemorySearch:
                 if (head := rows.read_head(connection, owner.id)) is not None
             }
             found = self._find(connection, list(heads), query, pool) if heads else []
-            hits, records, stale = [], [], []
+            hits, records, dropped = [], [], []
             for rank, record in enumerate(found, start=1):
                 hit = _anchored(connection, heads[record.owner], record)
                 if hit is None:
-                    stale.append(Omission(entry_id=record.key, rank=rank, reason="stale"))
+                    dropped.append(Omission(entry_id=record.key, rank=rank, reason="stale"))
+                elif record.relevance < query.min_relevance:
+                    dropped.append(Omission(entry_id=record.key, rank=rank, reason="relevance"))
                 else:
                     hits.append(hit)
                     records.append(record)
-        return Ranking(used, tuple(hits), tuple(records), tuple(stale))
+            channels = self._places(connection, list(heads), query, pool, used) if query.explain else {}
+        return Ranking(used, tuple(hits), tuple(records), tuple(dropped), channels)
+
+    def _places(
+        self, connection: apsw.Connection, owners: list[int], query: MemoryQuery, pool: int, used: str
+    ) -> dict[str, dict[str, int]]:
+        """Return the place of each entry in each channel that finds it, from 1; one search per channel."""
+        places: dict[str, dict[str, int]] = {}
+        wanted: list[tuple[MemoryMatchedBy, str]] = [("fts", "lexical"), ("vector", "vector")]
+        for channel, name in wanted:
+            if not owners or used not in ("hybrid", channel):
+                continue
+            found = self._find(connection, owners, replace(query, mode=channel), pool)
+            for place, record in enumerate((record for record in found if name in record.matched_by), start=1):
+                places.setdefault(record.key, {})[channel] = place
+        return places
 
     def _check(self, query: MemoryQuery) -> MemoryUsedSearchMode:
         if query.mode not in _MODES:
@@ -180,7 +198,7 @@ class MemorySearch:
             kinds=("entry",),
             where=where,
             mode=_MODES[query.mode],
-            min_relevance=query.min_relevance,
+            min_relevance=0.0 if query.explain else query.min_relevance,
             explain=query.explain,
         )
         try:
@@ -223,12 +241,6 @@ def receipt_of(
         chosen: The hits that were returned, best first.
         reason: Why the other candidates were left out: ``limit`` or ``reranker``.
     """
-    places: dict[str, dict[str, int]] = {record.key: {} for record in ranking.found}
-    for channel, signal in _SIGNALS:
-        in_channel = [record for record in ranking.found if channel in (_CHANNELS[m] for m in record.matched_by)]
-        in_channel.sort(key=lambda record: -record.signals.get(signal, 0.0))
-        for place, record in enumerate(in_channel, start=1):
-            places[record.key][channel] = place
     signals = {record.key: dict(record.signals) for record in ranking.found}
     taken = {hit.entry_id for hit in chosen}
     left = [
@@ -239,12 +251,15 @@ def receipt_of(
     terms = dict.fromkeys(term for word in analyse_question(query.text).words for term in word.terms)
     return SearchReceipt(
         terms=tuple(terms),
-        candidates=len(ranking.found) + len(ranking.stale),
+        candidates=len(ranking.found) + len(ranking.dropped),
         hits=tuple(
             HitReceipt(
-                entry_id=hit.entry_id, rank=rank, channel_ranks=places[hit.entry_id], signals=signals[hit.entry_id]
+                entry_id=hit.entry_id,
+                rank=rank,
+                channel_ranks=dict(ranking.channels.get(hit.entry_id, {})),
+                signals=signals[hit.entry_id],
             )
             for rank, hit in enumerate(chosen, start=1)
         ),
-        omitted=(*left, *ranking.stale),
+        omitted=(*left, *ranking.dropped),
     )

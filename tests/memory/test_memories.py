@@ -186,9 +186,12 @@ def test_a_receipt_says_which_channel_which_rank_and_what_was_left_out(memories)
     (first,) = receipt.hits
     assert (first.rank, first.entry_id) == (1, result.hits[0].entry_id)
     assert first.channel_ranks["fts"] == 1
-    assert "words" in first.signals
+    assert first.signals
     assert [(omission.rank, omission.reason) for omission in receipt.omitted] == [(2, "limit"), (3, "limit")]
     assert "deploy" in receipt.terms
+    strict = memories.search("deploy on Tuesday", limit=3, explain=True, min_relevance=2.0)
+    assert strict.hits == ()
+    assert {omission.reason for omission in strict.receipt.omitted} == {"relevance"}
 
 
 def test_status_and_flush(memories):
