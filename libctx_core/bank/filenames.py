@@ -1,6 +1,7 @@
 """File names of storage keys: readable where that is safe, reversible everywhere, never a path."""
 
 import hashlib
+import re
 import string
 from typing import Final
 
@@ -8,6 +9,9 @@ MAX_NAME_BYTES: Final = 200
 """Longer names are cut and made unique by a digest; file systems allow 255 with suffixes."""
 
 _SAFE: Final = frozenset(string.ascii_letters + string.digits + "_.-")
+_PLAIN: Final = re.compile(rf"[A-Za-z0-9_-](?:[A-Za-z0-9_.-]{{0,{MAX_NAME_BYTES - 2}}}[A-Za-z0-9_-])?")
+"""Keys that are their own names: nothing to escape, no dot at an end, short enough."""
+
 _DIGEST_MARK: Final = "%~"
 _PREFIX: Final = 100
 _RESERVED: Final = frozenset(
@@ -23,6 +27,8 @@ def name_of(key: str, *, fold_case: bool = False) -> str:
         key: The key.
         fold_case: Escape capitals, for file systems that do not tell them from small letters.
     """
+    if _PLAIN.fullmatch(key) and not fold_case and key.split(".", 1)[0].upper() not in _RESERVED:
+        return key
     name = "".join(_escaped(key, index, fold_case=fold_case) for index in range(len(key)))
     if key.split(".", 1)[0].upper() in _RESERVED and not name.startswith("%"):
         name = _percent(key[0]) + name[1:]

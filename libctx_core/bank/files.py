@@ -5,6 +5,7 @@ leaves behind is an enrolment without payload, which nobody may use, and never a
 without its enrolment.
 """
 
+import os
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -201,17 +202,21 @@ class FileBankStore:
     def entries(self, kind: str, /) -> Iterable[StoredEntry]:
         """Return every key of a kind that has a payload or a sidecar, in order of their names."""
         directory, suffix = self._places[kind]
-        files = {path.name for path in directory.iterdir()}
+        files = set(os.listdir(directory))  # noqa: PTH208 - names are enough, and a path each is not free
         names = {name.removesuffix(suffix) for name in files if name.endswith(suffix)}
         sidecars = suffix + SIDECAR
         names |= {name.removesuffix(sidecars) for name in files if name.endswith(sidecars)}
+        names -= {BANKED_KEY} if kind != ResourceKind.BANKED_CONTEXT else names - {BANKED_KEY}
         for name in sorted(names):
-            if (name == BANKED_KEY) is not (kind == ResourceKind.BANKED_CONTEXT):
-                continue
-            path = directory / f"{name}{suffix}"
-            key = self._read_key(path) if is_shortened(name) else key_of(name, fold_case=self._fold_case)
+            key = (
+                self._read_key(directory / f"{name}{suffix}")
+                if is_shortened(name)
+                else key_of(name, fold_case=self._fold_case)
+            )
             if key is not None:
-                yield StoredEntry(key, _read_sidecar(_beside(path, SIDECAR)), path.name in files)
+                # looked for even if it was not listed: it may be younger than the listing
+                metadata = _read_sidecar(f"{directory}{os.sep}{name}{sidecars}")
+                yield StoredEntry(key, metadata, f"{name}{suffix}" in files)
 
     def _remember_key(self, path: Path, key: str) -> None:
         """Keep the key of a shortened name beside it."""
@@ -260,7 +265,7 @@ def _facts(path: Path) -> tuple[MetadataState, bool]:
     return _read_sidecar(_beside(path, SIDECAR)), _stamp(path) is not None
 
 
-def _read_sidecar(path: Path) -> MetadataState:
+def _read_sidecar(path: Path | str) -> MetadataState:
     try:
         return decode_metadata(read_regular(path, MAX_DOCUMENT_BYTES)[0])
     except FileNotFoundError:

@@ -96,7 +96,7 @@ class ContextLocks:
 
     def page_is_locked(self, page: str) -> bool:
         """Return whether any page lock that names the page holds."""
-        return any(
+        return bool(self._locks) and any(
             lock.is_page and (page == lock.name or page in lock.pages) and lock.holds() for lock in self._locks.values()
         )
 

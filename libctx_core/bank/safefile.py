@@ -23,7 +23,7 @@ def stamp_of(state: os.stat_result) -> Stamp:
     return state.st_mtime_ns, state.st_size, state.st_ino
 
 
-def read_regular(path: Path, limit: int) -> tuple[bytes, Stamp]:
+def read_regular(path: Path | str, limit: int) -> tuple[bytes, Stamp]:
     """Read a regular file that belongs to this user or to root.
 
     Raises:
