@@ -1,0 +1,396 @@
+"""The LangChain package per turn: its own CPU, the core's and the framework's beside it, bytes stored, and peers.
+
+Own cost is what a class adds to the core's operations and to the framework's machinery: the
+CPU of its methods less the CPU inside the governor. Indexing runs between turns and is not
+counted. Peers run in the same process on the same conversation.
+
+    uv run python benchmarks/langchain_turns.py [--sizes N ...] [--parts NAME ...] [--json] [--smoke]
+"""
+
+import argparse
+import importlib.util
+import itertools
+import statistics
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware
+from langchain_classic.chains import ConversationChain
+from langchain_classic.memory import ConversationBufferMemory
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_libctx import (
+    ContextGovernorMiddleware,
+    LibraryChatMessageHistory,
+    LibraryEmbeddings,
+    LibraryMemory,
+    LibrarySaver,
+    LibraryStore,
+)
+from langchain_libctx.chat_message_histories import store_messages
+from langchain_libctx.messages import event_fields
+from langchain_libctx.testing.agents import Reply, ScriptedModel
+from langchain_libctx.testing.memory import EchoModel
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.store.memory import InMemoryStore
+from langgraph.store.sqlite import SqliteStore
+from report import finish, options, sentence
+
+from libctx_core import LibraryOfContext
+from libctx_core.governor import ContextGovernor
+
+SIZES = (10, 100, 1_000, 10_000)
+TURNS = 12
+BUDGET = 4_000
+CORE = ("record_many", "build_prompt", "open_event", "history", "amend", "delete")
+PARTS = ("history", "memory", "middleware", "checkpoint", "store")
+Row = dict[str, Any]
+
+
+def said(number: int) -> list[BaseMessage]:
+    """Return a conversation of `number` messages of about 50 tokens."""
+    kinds = itertools.cycle((HumanMessage, AIMessage))
+    return [kind(sentence(n), id=f"m{n}") for n, kind in zip(range(number), kinds, strict=False)]
+
+
+class CoreClock:
+    """CPU seconds spent inside the governor, wherever it is called from."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._depth = 0
+
+    def watch(self) -> None:
+        for name in CORE:
+            setattr(ContextGovernor, name, self._timed(getattr(ContextGovernor, name)))
+
+    def _timed(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            self._depth += 1
+            started = time.thread_time()
+            try:
+                result = method(*args, **kwargs)
+                return iter(list(result)) if isinstance(result, Iterator) else result
+            finally:
+                self._depth -= 1
+                if self._depth == 0:
+                    self.seconds += time.thread_time() - started
+
+        return timed
+
+
+CLOCK = CoreClock()
+
+
+@contextmanager
+def library_with(messages: list[BaseMessage], session: str = "s") -> Iterator[LibraryOfContext]:
+    with tempfile.TemporaryDirectory() as folder, LibraryOfContext(Path(folder) / "library.sqlite") as library:
+        governor = library.open_context_governor(session)
+        for at in range(0, len(messages), 1_000):
+            store_messages(
+                governor,
+                [{**event_fields(message), "metadata": {"door": "agent"}} for message in messages[at : at + 1_000]],
+            )
+        library.flush(600)
+        yield library
+
+
+def turns(library: LibraryOfContext, turn: Callable[[int], tuple[float, float]], count: int) -> Row:
+    """Run turns that return total and framework CPU; return medians in ms and bytes stored per turn."""
+    turn(-1)
+    turn(-2)
+    library.flush(60)
+    before = library.database.size()
+    total, core, framework = [], [], []
+    for number in range(count):
+        CLOCK.seconds = 0.0
+        spent, frame = turn(number)
+        total.append(spent)
+        core.append(CLOCK.seconds)
+        framework.append(frame)
+        library.flush(60)
+    own = [whole - inner - frame for whole, inner, frame in zip(total, core, framework, strict=True)]
+    return {
+        "own ms": _ms(own),
+        "core ms": _ms(core),
+        "framework ms": _ms(framework),
+        "bytes/turn": round((library.database.size() - before) / count),
+    }
+
+
+def _ms(seconds: list[float]) -> float:
+    return round(statistics.median(seconds) * 1e3, 3)
+
+
+def timed(work: Callable[[], Any]) -> float:
+    started = time.thread_time()
+    work()
+    return time.thread_time() - started
+
+
+# -- history, memory, middleware ----------------------------------------------------
+
+
+def history_rows(size: int, count: int) -> list[Row]:
+    with library_with(said(size)) as library:
+
+        def turn(number: int) -> tuple[float, float]:
+            def work() -> None:
+                history = LibraryChatMessageHistory(library, "s", token_budget=BUDGET)
+                _ = history.messages
+                history.add_messages([HumanMessage(sentence(number + 10**6)), AIMessage(sentence(number + 10**7))])
+
+            return timed(work), 0.0
+
+        ours = {"part": "history", "what": "LibraryChatMessageHistory", "N": size, **turns(library, turn, count)}
+    return [ours, *sql_history_rows(size, count)]
+
+
+def sql_history_rows(size: int, count: int) -> list[Row]:
+    if importlib.util.find_spec("langchain_community") is None:
+        return []
+    from langchain_community.chat_message_histories import SQLChatMessageHistory
+
+    with tempfile.TemporaryDirectory() as folder:
+        place = f"sqlite:///{folder}/history.sqlite"
+        SQLChatMessageHistory("s", connection=place).add_messages(said(size))
+        spent = []
+        for number in range(count):
+
+            def work(number: int = number) -> None:
+                peer = SQLChatMessageHistory("s", connection=place)
+                _ = peer.messages
+                peer.add_messages([HumanMessage(sentence(number)), AIMessage(sentence(number + 1))])
+
+            spent.append(timed(work))
+    return [{"part": "history", "what": "SQLChatMessageHistory", "N": size, "total ms": _ms(spent)}]
+
+
+def memory_rows(size: int, count: int) -> list[Row]:
+    model = EchoModel()
+    plain = ConversationChain(llm=model, memory=ConversationBufferMemory())
+    with library_with(said(size)) as library:
+        memory = LibraryMemory(library, "s", token_budget=BUDGET)
+
+        def turn(number: int) -> tuple[float, float]:
+            inputs = {"input": sentence(number + 10**6)}
+
+            def work() -> None:
+                loaded = memory.load_memory_variables(inputs)
+                memory.save_context({**inputs, **loaded}, {"response": sentence(number + 10**7)})
+
+            spent = timed(work)
+            plain.memory.clear()
+            frame = timed(lambda: plain.invoke(inputs))
+            return spent + frame, frame
+
+        ours = {"part": "memory", "what": "LibraryMemory", "N": size, **turns(library, turn, count)}
+    peer = ConversationChain(llm=model, memory=ConversationBufferMemory())
+    peer.memory.chat_memory.add_messages(said(size))
+    spent = [timed(lambda n=n: peer.invoke({"input": sentence(n)})) for n in range(count)]
+    return [ours, {"part": "memory", "what": "ConversationBufferMemory", "N": size, "total ms": _ms(spent)}]
+
+
+class Within(AgentMiddleware[Any, Any, Any]):
+    """Measures what a middleware spends around the model's own call."""
+
+    def __init__(self, inner: AgentMiddleware[Any, Any, Any]) -> None:
+        super().__init__()
+        self.inner = inner
+        self.spent = 0.0
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        inside = 0.0
+
+        def measured(sent: Any) -> Any:
+            nonlocal inside
+            started = time.thread_time()
+            try:
+                return handler(sent)
+            finally:
+                inside += time.thread_time() - started
+
+        started = time.thread_time()
+        try:
+            return self.inner.wrap_model_call(request, measured)
+        finally:
+            self.spent += time.thread_time() - started - inside
+
+
+def agent(middleware: list[Any], size: int) -> tuple[Any, Any]:
+    model = ScriptedModel(profile={"max_input_tokens": BUDGET})
+    graph = create_agent(model, middleware=middleware, checkpointer=InMemorySaver())
+    config = {"configurable": {"thread_id": "s"}}
+    graph.update_state(config, {"messages": said(size)})
+    return graph, config
+
+
+def middleware_rows(size: int, count: int) -> list[Row]:
+    bare, bare_config = agent([], size)
+    with library_with(said(size)) as library:
+        within = Within(ContextGovernorMiddleware(library, recall_tools=False))
+        graph, config = agent([within], size)
+
+        def turn(number: int) -> tuple[float, float]:
+            message = {"messages": [HumanMessage(sentence(number + 10**6))]}
+            within.spent = 0.0
+            graph.invoke(message, config)
+            started = time.process_time()
+            bare.invoke({"messages": [HumanMessage(sentence(number + 10**6))]}, bare_config)
+            frame = time.process_time() - started
+            return within.spent + frame, frame
+
+        ours = {"part": "middleware", "what": "ContextGovernorMiddleware", "N": size, **turns(library, turn, count)}
+    return [ours, summarization_row(size, count)]
+
+
+def summarization_row(size: int, count: int) -> Row:
+    summariser = ScriptedModel(script=[Reply(text="summary " * 40)] * 1_000)
+    graph, config = agent(
+        [SummarizationMiddleware(summariser, trigger=("tokens", BUDGET), keep=("messages", 20))], size
+    )
+    spent = []
+    for number in range(count):
+        started = time.process_time()
+        graph.invoke({"messages": [HumanMessage(sentence(number))]}, config)
+        spent.append(time.process_time() - started)
+    return {
+        "part": "middleware",
+        "what": "SummarizationMiddleware",
+        "N": size,
+        "total ms": _ms(spent),
+        "first ms": round(spent[0] * 1e3, 1),
+        "model calls": len(summariser.requests),
+    }
+
+
+# -- LangGraph ----------------------------------------------------------------------
+
+
+def checkpoint_rows(size: int, count: int) -> list[Row]:
+    return [checkpoint_row(kind, size, count) for kind in ("LibrarySaver", "SqliteSaver")]
+
+
+def checkpoint_row(kind: str, size: int, count: int) -> Row:
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "state.sqlite")
+        opened: Any = (LibrarySaver if kind == "LibrarySaver" else SqliteSaver).from_conn_string(path)
+        with opened as saver:
+            builder = StateGraph(MessagesState)
+            builder.add_node("model", lambda state: {"messages": [AIMessage(sentence(len(state["messages"])))]})
+            builder.add_edge(START, "model")
+            builder.add_edge("model", END)
+            graph = builder.compile(checkpointer=saver)
+            config: Any = {"configurable": {"thread_id": "s"}}
+            graph.update_state(config, {"messages": said(size)})
+            graph.invoke({"messages": [HumanMessage("warm up")]}, config)
+            before = Path(path).stat().st_size if kind == "SqliteSaver" else saver._database.size()
+            spent = []
+            for number in range(count):
+                started = time.process_time()
+                graph.invoke({"messages": [HumanMessage(sentence(number))]}, config)
+                spent.append(time.process_time() - started)
+            if kind == "SqliteSaver":
+                pages = saver.conn.execute("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
+                after = pages.fetchone()[0]
+            else:
+                after = saver._database.size()
+    return {
+        "part": "checkpoint",
+        "what": kind,
+        "N": size,
+        "total ms": _ms(spent),
+        "bytes/turn": round((after - before) / count),
+    }
+
+
+def store_rows(size: int, count: int) -> list[Row]:
+    index: Any = {"dims": 256, "embed": LibraryEmbeddings(), "fields": ["text"]}
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, opened, vectors in (
+            ("LibraryStore", LibraryStore.from_conn_string(f"{folder}/ours.sqlite", index=index), True),
+            ("SqliteStore", SqliteStore.from_conn_string(f"{folder}/peer.sqlite"), False),
+            ("InMemoryStore", None, True),
+        ):
+            if opened is None:
+                rows.append(store_row(name, InMemoryStore(index=index), size, count, vectors=vectors))
+                continue
+            with opened as store:
+                store.setup()
+                rows.append(store_row(name, store, size, count, vectors=vectors))
+    return rows
+
+
+def store_row(name: str, store: Any, size: int, count: int, *, vectors: bool) -> Row:
+    from langgraph.store.base import PutOp
+
+    for at in range(0, size, 500):
+        store.batch(
+            [
+                PutOp(("bench", f"u{n % 7}"), f"k{n}", {"text": sentence(n), "tag": f"t{n % 50}"})
+                for n in range(at, min(at + 500, size))
+            ]
+        )
+    numbers = range(count)
+    row: Row = {
+        "part": "store",
+        "what": name,
+        "N": size,
+        "put ms": _ms(
+            [timed(lambda n=n: store.put(("bench", "u1"), f"new{n}", {"text": "x"}, False)) for n in numbers]
+        ),
+        "get ms": _ms([timed(lambda n=n: store.get(("bench", f"u{n % 7}"), f"k{n}")) for n in numbers]),
+        "search ms": _ms([timed(lambda: store.search(("bench",))) for _ in numbers]),
+        "filter ms": _ms([timed(lambda n=n: store.search(("bench",), filter={"tag": f"t{n}"})) for n in numbers]),
+    }
+    if vectors:
+        row["meaning ms"] = _ms([timed(lambda n=n: store.search(("bench",), query=sentence(n))) for n in numbers])
+    return row
+
+
+RUNS: dict[str, Callable[[int, int], list[Row]]] = {
+    "history": history_rows,
+    "memory": memory_rows,
+    "middleware": middleware_rows,
+    "checkpoint": checkpoint_rows,
+    "store": store_rows,
+}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--sizes", type=int, nargs="+", help=f"messages (default: {', '.join(map(str, SIZES))})")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+
+
+def summary_of(rows: list[Row]) -> Row:
+    """Return the figures that the package promises, from the largest size."""
+    own = [row["own ms"] for row in rows if "own ms" in row]
+    stored = [row["bytes/turn"] for row in rows if "own ms" in row]
+    summary: Row = {"largest own ms": max(own, default=None), "largest bytes/turn": max(stored, default=None)}
+    largest = max(row["N"] for row in rows)
+    saved = {row["what"]: row for row in rows if row["part"] == "checkpoint" and row["N"] == largest}
+    if len(saved) == 2:
+        ratio = saved["SqliteSaver"]["bytes/turn"] / max(1, saved["LibrarySaver"]["bytes/turn"])
+        summary[f"SqliteSaver bytes / LibrarySaver bytes at {largest}"] = round(ratio, 1)
+    return summary
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    given = options(__doc__.partition("\n")[0], add=arguments)
+    sizes = given.sizes or (SIZES[:2] if given.smoke else SIZES)
+    CLOCK.watch()
+    rows = [row for part in given.parts for size in sizes for row in RUNS[part](size, 4 if given.smoke else TURNS)]
+    finish("langchain_turns", rows, summary_of(rows), as_json=given.json)
+
+
+if __name__ == "__main__":
+    main()
