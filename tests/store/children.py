@@ -4,7 +4,7 @@ import os
 
 from libctx_core import LibraryOfContext
 from libctx_core.errors import StoreError
-from libctx_core.testing.processes import say
+from libctx_core.testing.processes import say, wait_for_parent
 
 NOBODY = 65534
 
@@ -23,3 +23,12 @@ def open_without_privileges(path: str) -> None:
                 say([name, [event.text for event in library.open_context_governor("s").history()]])
         except StoreError as error:
             say([name, [error.code, str(error)]])
+
+
+def record_the_same(path: str, count: str) -> None:
+    """Record events under given ids when the parent says go; say the library-wide ids they got."""
+    with LibraryOfContext(path, embedder=False, tokenizer=len) as library:
+        governor = library.open_context_governor("s")
+        say("ready")
+        wait_for_parent()
+        say([governor.record("user", f"text {number}", event_id=f"e{number}").uid for number in range(int(count))])
