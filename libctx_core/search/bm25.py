@@ -33,9 +33,12 @@ def window_scores(scope: Scope, terms: Sequence[TermRows]) -> Floats:
     """Return the score of each row read together with its two neighbours on either side."""
     score = np.zeros(scope.size, np.float32)
     for term in terms:
-        rows, frequency = scope.around(term.rows, term.frequency)
-        gained = saturated(frequency, scope.window_length[rows], scope.window_average, *RECORD)
-        score[rows] += np.float32(term.idf) * gained
+        idf = np.float32(term.idf)
+
+        def gain(frequency: Floats, length: Floats, idf: np.float32 = idf) -> Floats:
+            return idf * saturated(frequency, length, scope.window_average, *RECORD)
+
+        scope.add_windowed(score, term.rows, term.frequency, gain)
     return score
 
 

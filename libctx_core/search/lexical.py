@@ -28,13 +28,11 @@ class TermRows:
     """Where a term occurs in the scope.
 
     Attributes:
-        term: The term.
         rows: Rows of the scope that hold it, rising.
         frequency: How often each of them does.
         idf: Its inverse document frequency over the scope.
     """
 
-    term: str
     rows: Rows
     frequency: Floats
     idf: float
@@ -103,9 +101,9 @@ def look_up(
     counts = {term: sum(len(data) for _, data in found) // _ENTRY.itemsize for term, found in blocks.items()}
     idf = {term: inverse_document_frequency(scope.alive, counts.get(term, 0)) for term in (*own, *weighed)}
     scored = _within(own, counts, POSTING_BUDGET)
-    rows = {term: _decoded(blocks[term]) for term in (*scored, *_within(others, counts, RELATED_BUDGET))}
+    rows = _decoded({term: blocks[term] for term in (*scored, *_within(others, counts, RELATED_BUDGET))})
     return Lookup(
-        [TermRows(term, *rows[term], idf[term]) for term in scored],
+        [TermRows(*rows[term], idf[term]) for term in scored],
         [_word_rows(word, near.get(word.folded, ()), rows, idf) for word in words if word.terms],
         idf,
     )
@@ -144,8 +142,17 @@ def _blocks(connection: apsw.Connection, scope: Scope, terms: Sequence[str]) -> 
     return found
 
 
-def _decoded(blocks: Sequence[tuple[int, bytes]]) -> tuple[Rows, Floats]:
-    entries = np.frombuffer(b"".join(data for _, data in blocks), _ENTRY)
-    counts = [len(data) // _ENTRY.itemsize for _, data in blocks]
-    firsts = np.repeat(np.array([first for first, _ in blocks], np.int64), counts)
-    return firsts + entries["offset"], entries["frequency"].astype(np.float32)
+def _decoded(blocks: Mapping[str, list[tuple[int, bytes]]]) -> dict[str, tuple[Rows, Floats]]:
+    """Return rows and frequencies of each term; all blocks are decoded together."""
+    every = [block for found in blocks.values() for block in found]
+    entries = np.frombuffer(b"".join([data for _, data in every]), _ENTRY)
+    counts = [len(data) // _ENTRY.itemsize for _, data in every]
+    rows = np.repeat(np.array([first for first, _ in every], np.int64), counts) + entries["offset"]
+    frequency = entries["frequency"].astype(np.float32)
+    decoded = {}
+    start = 0
+    for term, found in blocks.items():
+        end = start + sum(len(data) for _, data in found) // _ENTRY.itemsize
+        decoded[term] = rows[start:end], frequency[start:end]
+        start = end
+    return decoded

@@ -176,10 +176,12 @@ def _peak(scores: Floats) -> Floats:
 
 def _standard(values: Floats, known: Bools) -> Floats:
     """Return z-scores divided by four over the known rows; 0 elsewhere."""
-    sample = values[known]
+    complete = bool(known.all())
+    sample = values if complete else values[known]
     deviation = float(sample.std()) if len(sample) else 0.0
     if deviation == 0:
         return np.zeros(len(values), np.float32)
     scaled = (values - np.float32(sample.mean())) * np.float32(1 / (4 * deviation))
-    scaled[~known] = 0
+    if not complete:
+        scaled[~known] = 0
     return scaled

@@ -47,6 +47,8 @@ class RelevanceModel:
 WITH_VECTORS = RelevanceModel(2.6, 3.56, 2.27, 0.66, 1.25, SPEAKER, -4.59)
 WORDS_ONLY = RelevanceModel(3.12, 3.77, 2.74, 0.0, 0.0, SPEAKER, -4.22)
 
+_WITH_VECTORS, _WORDS_ONLY = (np.array(astuple(model), np.float32) for model in (WITH_VECTORS, WORDS_ONLY))
+
 
 def features(measured: Measured, rows: Rows) -> Floats:
     """Return the values that a `RelevanceModel` weighs, one row each, the last column 1."""
@@ -69,6 +71,7 @@ def features(measured: Measured, rows: Rows) -> Floats:
 
 def relevance(measured: Measured, rows: Rows) -> Floats:
     """Return the relevance of each of the rows, from 0 to 1."""
-    model = WITH_VECTORS if "vector" in measured.signals else WORDS_ONLY
-    odds = features(measured, rows) @ np.array(astuple(model), np.float32)
-    return (1 / (1 + np.exp(-odds))).astype(np.float32)
+    model = _WITH_VECTORS if "vector" in measured.signals else _WORDS_ONLY
+    odds = features(measured, rows) @ model
+    likely: Floats = (1 / (1 + np.exp(-odds))).astype(np.float32)
+    return likely

@@ -1,6 +1,6 @@
 """The records in scope as columns: what ranking reads instead of rows."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +31,7 @@ SPARSE = 64
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
+Gain = Callable[[Floats, Floats], Floats]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,22 +133,30 @@ class Scope:
                 total[step:] += values[:-step] * factor
         return total
 
-    def around(self, rows: Rows, values: Floats) -> tuple[Rows, Floats]:
-        """Return the rows within two of the given ones and `windowed` there, for values that are 0 elsewhere."""
+    def add_windowed(self, score: Floats, rows: Rows, values: Floats, gain: Gain) -> None:
+        """Add to each row what its window gains, for values that are 0 outside the given rows.
+
+        Args:
+            score: Changed in place.
+            rows: Rows with a value, each once.
+            values: Their values.
+            gain: From sums over windows and the lengths of these windows to what they gain.
+        """
+        spread = np.zeros(self.size, np.float32)
+        spread[rows] = values
         if len(rows) * SPARSE > self.size:
-            spread = np.zeros(self.size, np.float32)
-            spread[rows] = values
-            spread = self.windowed(spread)
-            near = np.flatnonzero(spread)
-            return near, spread[near]
-        places, weights = [rows], [values]
+            score += gain(self.windowed(spread), self.window_length)
+            return
+        places = [rows]
         for step, joined in self._joined.items():
             after = joined[rows]
-            before = (rows >= step) & joined[rows - step]
-            places += [rows[after] + step, rows[before] - step]
-            weights += [values[after], values[before]]
-        near, place = np.unique(np.concatenate(places), return_inverse=True)
-        return near, np.bincount(place, np.concatenate(weights)).astype(np.float32)
+            before = joined[rows - step] & (rows >= step)
+            for near, own in ((rows[after] + step, values[after]), (rows[before] - step, values[before])):
+                spread[near] += own
+                places.append(near)
+        # a row reached from two sides is written twice, each time with the same sum
+        touched = np.concatenate(places)
+        score[touched] = score[touched] + gain(spread[touched], self.window_length[touched])
 
     def near(self, row: int, reach: int) -> list[int]:
         """Return the rows of the same session within `reach` of a row, itself left out."""

@@ -8,7 +8,7 @@ import numpy as np
 from libctx_core.errors import EmbeddingProfileError
 from libctx_core.ports import Embedder
 from libctx_core.search.analysis import analyse_question
-from libctx_core.search.hits import add_neighbours, choose, scored
+from libctx_core.search.hits import as_hit, choose, explained, matched_by, neighbours_of
 from libctx_core.search.lexical import look_up
 from libctx_core.search.neighbours import VectorSearch
 from libctx_core.search.ranking import (
@@ -88,10 +88,18 @@ class Searcher:
         selective = request.dedupe or request.min_relevance > 0
         rows = best(score, usable, max(POOL, 4 * request.k) if selective else request.k)
         chosen = choose(connection, scope, rows, relevance(measured, rows), request)
-        if request.neighbours:
-            chosen = add_neighbours(connection, scope, usable, chosen, request.neighbours)
-        explained = self._weights if request.explain else None
-        return [scored(row, hit, measured, score, explained) for row, hit in chosen]
+        near = neighbours_of(connection, scope, usable, chosen, request.neighbours) if request.neighbours else {}
+        return [
+            as_hit(
+                each.stored,
+                score=float(score[each.row]),
+                relevance=each.relevance,
+                matched_by=matched_by(measured, each.row),
+                signals=explained(measured, each.row, self._weights) if request.explain else {},
+                neighbours=near.get(each.row, ()),
+            )
+            for each in chosen
+        ]
 
     def measured(self, request: SearchRequest) -> tuple[Scope, Measured]:
         """Return the records in scope and every signal of each: what weights are learnt from.
