@@ -12,6 +12,7 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryResult,
 )
 
+from llama_index_libctx.testing.names import id_of, names_of
 from llama_index_libctx.testing.report import CheckFailed, StoreFactory, SuiteReport, expect, run_check
 
 Check = Callable[[BasePydanticVectorStore], None]
@@ -23,13 +24,13 @@ NATIVE = ("async_add", "aquery", "adelete", "aget_nodes", "adelete_nodes", "acle
 
 
 def node(
-    node_id: str, embedding: list[float], *, doc: str | None = None, text: str | None = None, **metadata: object
+    name: str, embedding: list[float], *, doc: str | None = None, text: str | None = None, **metadata: object
 ) -> TextNode:
-    """Return a text node, cut from document `doc` if one is named."""
+    """Return a text node with the id of a name, cut from document `doc` if one is named."""
     source = {} if doc is None else {NodeRelationship.SOURCE: RelatedNodeInfo(node_id=doc)}
     return TextNode(
-        id_=node_id,
-        text=f"text of {node_id}" if text is None else text,
+        id_=id_of(name),
+        text=f"text of {name}" if text is None else text,
         embedding=embedding,
         metadata=metadata,
         relationships=source,
@@ -45,17 +46,17 @@ def three() -> list[TextNode]:
     ]
 
 
-def ids_of(result: VectorStoreQueryResult) -> list[str]:
-    """Return the ids a query found, best first, whichever way the store reports them."""
-    if result.ids is not None:
-        return [str(node_id) for node_id in result.ids]
-    return [found.node_id for found in result.nodes or ()]
+def found_names(result: VectorStoreQueryResult) -> list[str]:
+    """Return the names of the nodes a query found, best first, whichever way the store reports them."""
+    return names_of(result.ids if result.ids is not None else _ids(result.nodes or ()))
 
 
 def nearest(store: BasePydanticVectorStore, embedding: list[float], **restrictions: object) -> list[str]:
-    """Return the ids of up to ten nodes, nearest first."""
+    """Return the names of up to ten nodes, nearest first."""
+    if restrictions.get("node_ids"):
+        restrictions["node_ids"] = [id_of(name) for name in restrictions["node_ids"]]  # type: ignore[attr-defined]
     query = VectorStoreQuery(query_embedding=embedding, similarity_top_k=10, **restrictions)  # type: ignore[arg-type]
-    return ids_of(store.query(query))
+    return found_names(store.query(query))
 
 
 def equals(key: str, value: str | int) -> MetadataFilters:
@@ -77,7 +78,7 @@ def _ids(nodes: Sequence[BaseNode]) -> list[str]:
 
 def add_returns_ids_in_order(store: BasePydanticVectorStore) -> None:
     """The ids of the added nodes come back in input order."""
-    _same([str(node_id) for node_id in store.add(three()[::-1])], ["n3", "n2", "n1"])
+    _same(names_of(store.add(three()[::-1])), ["n3", "n2", "n1"])
 
 
 def add_nothing(store: BasePydanticVectorStore) -> None:
@@ -95,7 +96,7 @@ def readd_replaces(store: BasePydanticVectorStore) -> None:
     store.add(three())
     store.add([node("n1", UP, doc="doc-1", text="new text", rank="z")])
     found = store.query(VectorStoreQuery(query_embedding=UP, similarity_top_k=10, filters=equals("rank", "z")))
-    _same(ids_of(found), ["n1"])
+    _same(found_names(found), ["n1"])
     _same_set(nearest(store, NORTH), "n1 n2 n3")
     _same_set(nearest(store, UP)[:2], "n1 n3")
     if store.stores_text:
@@ -126,14 +127,14 @@ def delete_unknown_document(store: BasePydanticVectorStore) -> None:
 def delete_nodes_by_id(store: BasePydanticVectorStore) -> None:
     """`delete_nodes` removes exactly the named nodes."""
     store.add(three())
-    store.delete_nodes(node_ids=["n1", "unknown"])
+    store.delete_nodes(node_ids=[id_of("n1"), id_of("unknown")])
     _same_set(nearest(store, NORTH), "n2 n3")
 
 
 def delete_nodes_by_filter(store: BasePydanticVectorStore) -> None:
     """`delete_nodes` removes what a filter matches; with ids, what both match."""
     store.add(three())
-    store.delete_nodes(node_ids=["n1", "n2"], filters=equals("rank", "b"))
+    store.delete_nodes(node_ids=[id_of("n1"), id_of("n2")], filters=equals("rank", "b"))
     _same_set(nearest(store, NORTH), "n1 n3")
     store.delete_nodes(filters=equals("rank", "b"))
     _same(nearest(store, NORTH), ["n1"])
@@ -153,20 +154,22 @@ def delete_nodes_without_argument(store: BasePydanticVectorStore) -> None:
 def get_nodes_by_id(store: BasePydanticVectorStore) -> None:
     """`get_nodes` returns the named nodes that exist."""
     store.add(three())
-    _same_set(_ids(store.get_nodes(node_ids=["n3", "n1", "unknown"])), "n1 n3")
+    wanted = [id_of(name) for name in ("n3", "n1", "unknown")]
+    _same_set(names_of(_ids(store.get_nodes(node_ids=wanted))), "n1 n3")
 
 
 def get_nodes_by_filter(store: BasePydanticVectorStore) -> None:
     """`get_nodes` returns what a filter matches; with ids, what both match."""
     store.add(three())
-    _same_set(_ids(store.get_nodes(filters=equals("rank", "b"))), "n2 n3")
-    _same_set(_ids(store.get_nodes(node_ids=["n1", "n2"], filters=equals("rank", "b"))), "n2")
+    _same_set(names_of(_ids(store.get_nodes(filters=equals("rank", "b")))), "n2 n3")
+    both = [id_of("n1"), id_of("n2")]
+    _same_set(names_of(_ids(store.get_nodes(node_ids=both, filters=equals("rank", "b")))), "n2")
 
 
 def get_all_nodes(store: BasePydanticVectorStore) -> None:
     """`get_nodes()` returns every node."""
     store.add(three())
-    _same_set(_ids(store.get_nodes()), "n1 n2 n3")
+    _same_set(names_of(_ids(store.get_nodes())), "n1 n2 n3")
 
 
 def clear_and_reuse(store: BasePydanticVectorStore) -> None:
@@ -211,7 +214,7 @@ def no_match_is_empty(store: BasePydanticVectorStore) -> None:
 def any_string_is_an_id(store: BasePydanticVectorStore) -> None:
     """Ids are strings, not UUIDs."""
     wanted = ["c3ew11cd-not-a-uuid", 'it\'s "quoted"', "ключ 鍵"]
-    store.add([node(node_id, NORTH) for node_id in wanted])
+    store.add([TextNode(id_=node_id, text="text", embedding=NORTH) for node_id in wanted])
     _same(sorted(nearest(store, NORTH)), sorted(wanted))
 
 
@@ -237,7 +240,7 @@ def any_metadata(store: BasePydanticVectorStore) -> None:
 def node_round_trip(store: BasePydanticVectorStore) -> None:
     """Relationships, excluded keys, templates and any text come back as they went in."""
     original = TextNode(
-        id_="n1",
+        id_=id_of("n1"),
         text="naïve café 中文用户 🙂 'quoted' \\ \n line",
         embedding=NORTH,
         metadata={"a": 1, "b": "two"},
@@ -250,7 +253,7 @@ def node_round_trip(store: BasePydanticVectorStore) -> None:
         end_char_idx=30,
         relationships={
             NodeRelationship.SOURCE: RelatedNodeInfo(node_id="doc-1", metadata={"m": 1}),
-            NodeRelationship.NEXT: RelatedNodeInfo(node_id="n2"),
+            NodeRelationship.NEXT: RelatedNodeInfo(node_id=id_of("n2")),
         },
     )
     store.add([original])
