@@ -1,9 +1,9 @@
 """Real processes for tests: start a function in one, hear what it says, kill it without warning.
 
 A store that promises to survive ``kill -9`` has to be killed. The function runs in a
-fresh interpreter, so it shares no lock, cache or connection with the test::
+process that shares no lock, cache or connection with the test::
 
-    def writes(path: str) -> None:  # in an importable file; arguments are text
+    def writes(path: str) -> None:  # at the top of a file
         library = LibraryOfContext(path)
         governor = library.open_context_governor("s")
         for number in range(1_000):
@@ -17,12 +17,12 @@ fresh interpreter, so it shares no lock, cache or connection with the test::
 
 import importlib.util
 import inspect
-import json
-import queue
-import subprocess
+import multiprocessing
+import os
 import sys
-import threading
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable
+from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -30,23 +30,30 @@ from typing import Any, Self
 PATIENCE = 60.0
 """Seconds to wait for a word of a child, or for its end, on a busy machine."""
 
+_PRELOADED = ("libctx_core.library", "libctx_core.search.index", "libctx_core.search.searcher", "numpy")
+"""Imported once in the process that children are forked from, which has no connection open."""
+
+_parent: list[Connection] = []
+
 
 class ChildError(AssertionError):
     """A child ended with an error, or said nothing in time."""
 
 
 def say(value: object) -> None:
-    """Tell the parent something; call it in a child. The value must be JSON.
+    """Tell the parent something; call it in a child.
 
-    What was said before a kill is heard: the line is in the pipe when this returns.
+    What was said before a kill is heard: it is in the pipe when this returns.
     """
-    sys.stdout.write(json.dumps(value) + "\n")
-    sys.stdout.flush()
+    _parent[0].send(value)
 
 
 def wait_for_parent() -> None:
     """Block until the parent says `go` or goes away; call it in a child."""
-    sys.stdin.readline()
+    try:
+        _parent[0].recv()
+    except EOFError:
+        return
 
 
 class Child:
@@ -54,46 +61,23 @@ class Child:
 
     Args:
         function: A module-level function; its file is loaded in the child by its path.
-        *arguments: Text, handed to the function.
+        *arguments: Plain values, handed to the function.
     """
 
-    def __init__(self, function: Callable[..., None], *arguments: str) -> None:
-        source = inspect.getsourcefile(function)
-        if source is None:
-            raise ChildError(f"{function!r} has no source file that a child could load")
+    def __init__(self, function: Callable[..., None], *arguments: object) -> None:
         self.heard: list[Any] = []
-        """Everything said so far and taken by `hear`, or left over at its end."""
-        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self._process = subprocess.Popen(  # noqa: S603 - this interpreter, this module
-            [sys.executable, "-m", __name__, str(Path(source).resolve()), function.__name__, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+        """Everything said that was taken by `hear`, or was left over at its end."""
+        with tempfile.NamedTemporaryFile(prefix="libctx-child-", delete=False) as errors:
+            self._errors = Path(errors.name)
+        self._last_words = ""
+        self._pipe, theirs = multiprocessing.Pipe()
+        self._process = _context().Process(
+            target=_live,
+            args=(theirs, str(self._errors), source_of(function), function.__name__, arguments),
+            daemon=True,
         )
-        self._complaints: list[str] = []
-        self._ears = [
-            threading.Thread(target=self._listen, daemon=True),
-            threading.Thread(target=self._keep_complaints, daemon=True),
-        ]
-        for ear in self._ears:
-            ear.start()
-
-    @property
-    def pid(self) -> int:
-        """Its process id."""
-        return self._process.pid
-
-    def _listen(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.endswith("\n"):
-                self._lines.put(line)
-        self._lines.put(None)
-
-    def _keep_complaints(self) -> None:
-        assert self._process.stderr is not None
-        self._complaints.extend(self._process.stderr)
+        self._process.start()
+        theirs.close()
 
     def hear(self, timeout: float = PATIENCE) -> Any:
         """Return the next thing the child says.
@@ -101,29 +85,28 @@ class Child:
         Raises:
             ChildError: It ended, or said nothing in time.
         """
+        if not self._pipe.poll(timeout):
+            raise ChildError(f"nothing said for {timeout:g} s")
         try:
-            line = self._lines.get(timeout=timeout)
-        except queue.Empty:
-            raise ChildError(f"nothing said for {timeout:g} s") from None
-        if line is None:
-            self._process.wait(PATIENCE)
-            raise ChildError(f"ended with {self._process.returncode}:\n{self.complaints}")
-        self.heard.append(json.loads(line))
+            self.heard.append(self._pipe.recv())
+        except (EOFError, OSError):
+            self._process.join(PATIENCE)
+            raise ChildError(f"ended with {self._process.exitcode}:\n{self.complaints}") from None
         return self.heard[-1]
 
     def go(self) -> None:
         """Let a child that called `wait_for_parent` go on."""
-        assert self._process.stdin is not None
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
+        self._pipe.send("go")
 
     @property
     def complaints(self) -> str:
         """What it wrote to its error stream."""
-        return "".join(self._complaints)
+        return self._errors.read_text() if self._errors.exists() else self._last_words
 
     def kill(self) -> None:
         """Kill it at whatever instruction it is, and take what it had said by then."""
+        if self._pipe.closed:
+            return
         self._process.kill()
         self._finish()
 
@@ -133,29 +116,25 @@ class Child:
         Raises:
             ChildError: It ended with an error, or did not end in time.
         """
-        try:
-            self._process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            raise ChildError(f"still running after {timeout:g} s") from None
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            raise ChildError(f"still running after {timeout:g} s")
         self._finish()
-        if self._process.returncode != 0:
-            raise ChildError(f"ended with {self._process.returncode}:\n{self.complaints}")
+        if self._process.exitcode != 0:
+            raise ChildError(f"ended with {self._process.exitcode}:\n{self.complaints}")
         return self.heard
 
     def _finish(self) -> None:
-        self._process.wait(PATIENCE)
-        for ear in self._ears:
-            ear.join(PATIENCE)
-        self.heard.extend(json.loads(line) for line in self._rest())
-        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
-            if stream is not None and not stream.closed:
-                stream.close()
-
-    def _rest(self) -> Iterator[str]:
-        while not self._lines.empty():
-            line = self._lines.get()
-            if line is not None:
-                yield line
+        self._process.join(PATIENCE)
+        try:
+            while self._pipe.poll():
+                self.heard.append(self._pipe.recv())
+        except (EOFError, OSError):
+            # the end of the pipe, or of a word that the kill cut off
+            pass
+        self._pipe.close()
+        self._last_words = self.complaints
+        self._errors.unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
         return self
@@ -166,12 +145,17 @@ class Child:
         self.kill()
 
 
+def source_of(thing: object) -> str:
+    """Return the file of a function, or of an object's class, for a child to load."""
+    found = inspect.getsourcefile(thing if inspect.isfunction(thing) else type(thing))
+    if found is None:
+        raise ChildError(f"{thing!r} has no source file that a child could load")
+    return str(Path(found).resolve())
+
+
 def address(thing: object) -> tuple[str, str]:
     """Return file and name of an object's class, for a child that makes its own with `load_attribute`."""
-    source = inspect.getsourcefile(type(thing))
-    if source is None:
-        raise ChildError(f"{type(thing)!r} has no source file that a child could load")
-    return str(Path(source).resolve()), type(thing).__name__
+    return source_of(thing), type(thing).__name__
 
 
 def load_attribute(source: str, name: str) -> Any:
@@ -185,5 +169,19 @@ def load_attribute(source: str, name: str) -> Any:
     return getattr(module, name)
 
 
-if __name__ == "__main__":
-    load_attribute(sys.argv[1], sys.argv[2])(*sys.argv[3:])
+def _context() -> Any:
+    """Return how processes are started: forked from a clean one, or fresh where there is no fork."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(_PRELOADED))
+    return context
+
+
+def _live(parent: Connection, errors: str, source: str, name: str, arguments: tuple[object, ...]) -> None:
+    """Run in the child."""
+    _parent.append(parent)
+    descriptor = os.open(errors, os.O_WRONLY | os.O_APPEND)
+    os.dup2(descriptor, 2)
+    os.close(descriptor)
+    load_attribute(source, name)(*arguments)
