@@ -49,3 +49,10 @@ def test_the_readme_begins_with_the_two_commands():
 def test_no_page_installs_somebody_elses_package(page):
     # the bare name on the package index belongs to another project
     assert not re.search(r"pip install libctx(?![\w-])", page.read_text(encoding="utf-8"))
+
+
+def test_every_benchmark_is_on_its_page():
+    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    for script in (ROOT / "benchmarks").glob("*.py"):
+        if '__name__ == "__main__"' in script.read_text(encoding="utf-8") and not script.stem.startswith("recall_"):
+            assert f"`{script.stem}`" in page, script.name
