@@ -184,5 +184,8 @@ class GovernedPrompt:
     def __str__(self) -> str:
         return display.prompt_summary(self)
 
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
     def _repr_html_(self) -> str:
         return display.prompt_html(self)

@@ -42,6 +42,9 @@ class ThreadStatus:
     def __str__(self) -> str:
         return display.status_text(self)
 
+    def __repr__(self) -> str:
+        return f"<ThreadStatus {display.status_summary(self)}>"
+
     def _repr_html_(self) -> str:
         return display.status_html(self)
 
