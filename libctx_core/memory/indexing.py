@@ -53,17 +53,16 @@ class MemoryIndexer:
         database: The library.
         index: The write door of search.
         embedder: Turns texts into vectors; None searches by words only.
+
+    Attributes:
+        profile: What makes the vectors, or None without an embedder.
     """
 
     def __init__(self, database: Database, index: SearchIndex, embedder: Embedder | None = None) -> None:
         self._database = database
         self._index = index
         self._embedder = embedder
-
-    @property
-    def profile(self) -> EmbeddingProfile | None:
-        """What makes the vectors, or None without an embedder."""
-        return None if self._embedder is None else profile_of(self._embedder)
+        self.profile: EmbeddingProfile | None = None if embedder is None else profile_of(embedder)
 
     def catch_up(self, owner: int, *, limit: int | None = None) -> int:
         """Bring the records of one memory in line; return how many entries were handled.

@@ -29,7 +29,7 @@ from libctx_core.search.analysis import analyse_question
 from libctx_core.search.request import Mode, RecordHit, SearchRequest
 from libctx_core.store import memory as rows
 from libctx_core.store.database import Database
-from libctx_core.store.memory_pending import entry_slots
+from libctx_core.store.memory_pending import entry_slots, has_pending
 from libctx_core.store.owners import OwnerRow
 
 if TYPE_CHECKING:
@@ -180,9 +180,11 @@ class MemorySearch:
         return "hybrid" if query.mode == "hybrid" else "fts"
 
     def _catch_up(self, owners: Sequence[OwnerRow], used: str, mode: str) -> None:
+        with self._database.read() as connection:
+            behind = [owner.id for owner in owners if has_pending(connection, owner.id)]
         try:
-            for owner in owners:
-                self._indexer.catch_up(owner.id)
+            for owner in behind:
+                self._indexer.catch_up(owner)
         except (InferenceUnavailableError, InferenceTimeoutError) as error:
             if mode in ("vector", "hybrid"):
                 raise CapabilityNotSupportedError(used, "the embedding model does not answer") from error
@@ -213,17 +215,14 @@ class MemorySearch:
 
 def _anchored(connection: apsw.Connection, ref: ArtifactRef, record: RecordHit) -> MemoryHit | None:
     """Return a record as a hit if the head says what it says."""
-    entry = rows.read_entry(connection, record.owner, record.key)
-    if entry is None or not entry.active:
-        return None
-    version = rows.read_version(connection, entry.version)
-    if version.version_id != record.payload or version.text is None:
+    said = rows.active_text(connection, record.owner, record.key)
+    if said is None or said[0] != record.payload:
         return None
     return MemoryHit.trusted(
         memory_ref=ref,
         entry_id=record.key,
-        entry_version_id=version.version_id,
-        text=version.text,
+        entry_version_id=said[0],
+        text=said[1],
         score=record.score,
         matched_by=tuple(_CHANNELS[name] for name in record.matched_by),
         relevance=record.relevance,

@@ -96,6 +96,17 @@ def read_entry(connection: apsw.Connection, owner: int, entry_id: str) -> EntryR
     return None
 
 
+def active_text(connection: apsw.Connection, owner: int, entry_id: str) -> tuple[str, str] | None:
+    """Return version id and text of an active entry, or None."""
+    for version_id, text in connection.execute(
+        "SELECT v.version_id, v.text FROM memory_entry e JOIN memory_version v ON v.id = e.version"
+        " WHERE e.owner = ? AND e.entry_id = ? AND e.active = 1 AND v.text IS NOT NULL",
+        (owner, entry_id),
+    ):
+        return version_id, text
+    return None
+
+
 def iterate_entries(connection: apsw.Connection, owner: int, *, active_only: bool) -> Iterator[EntryRow]:
     """Yield the entries of a memory in the order they were added."""
     for row in connection.execute(
