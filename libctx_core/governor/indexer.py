@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from libctx_core.errors import LibctxError, StoreClosedError, StoreError
+from libctx_core.errors import InvalidInputError, LibctxError, StoreClosedError, StoreError
 from libctx_core.governor import workers
 from libctx_core.models import ContextEvent, caption_of
 from libctx_core.ports import Embedder
@@ -252,7 +252,7 @@ class Indexer:
     def _embed(self, records: Sequence[RecordInput]) -> "NDArray[np.float32] | None":
         if self._embedder is None or not records:
             return None
-        return self._embedder.embed_documents([embedded_text(record) for record in records])
+        return checked_rows(self._embedder.embed_documents([embedded_text(record) for record in records]), len(records))
 
     def _give_back(self, claim: Claim, thread: int, member: tuple[ContextEvent, int], error: Exception) -> None:
         event, attempts = member
@@ -322,6 +322,22 @@ def embedded_text(record: RecordInput) -> str:
     speaker = f"{record.speaker}: " if record.speaker else ""
     caption = f" {record.caption}" if record.caption else ""
     return f"{speaker}{record.text}{caption}"
+
+
+def checked_rows(vectors: object, count: int) -> "NDArray[np.float32]":
+    """Return what an embedder answered if it is a finite row per text; the index checks their length.
+
+    Raises:
+        InvalidInputError: It is not.
+    """
+    import numpy as np
+
+    if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or len(vectors) != count:
+        found = getattr(vectors, "shape", type(vectors).__name__)
+        raise InvalidInputError("embed_documents", f"answered {found} instead of {count} rows")
+    if not np.isfinite(vectors).all():
+        raise InvalidInputError("embed_documents", "answered numbers that are not finite")
+    return vectors
 
 
 def describe(error: BaseException) -> str:
