@@ -16,6 +16,7 @@ from libctx_core.access import (
 from libctx_core.bank import CacheConfig, ContextWindow, LoreBook, StorageMode, TodoList, TodoListTask
 from libctx_core.errors import InvalidIdentifierError, InvalidMetadataError, ResourceExistsError, ScopeActiveError
 from libctx_core.errors.bank import PayloadError
+from libctx_core.tokens import TokenCounter
 from tests.bank.helpers import ALL_MINE, KIND, LEGACY, MINE, REQUIRE, THEIRS, TODO_KIND, denied, only, scope, window
 
 MODES = [StorageMode.MEMORY_ONLY, StorageMode.MEMORY_AND_DISK, StorageMode.DISK_ONLY, StorageMode.DISK_WITH_CACHE]
@@ -90,6 +91,13 @@ class TestReading:
             for call in (bank.query_lorebook, bank.search_memory, bank.simulate_lorebook_trigger):
                 arguments = (page,) if call == bank.query_lorebook else (page, "text")
                 assert denied(call, *arguments).operation is Operation.READ
+
+    def test_filling_a_prompt_cannot_bypass_the_scope(self, bank, access, page):
+        counter = TokenCounter.for_encoding("cl100k_base")
+        with access.scope(scope(access, only(write=True, list=True))):
+            assert denied(bank.select, page, "private value", 100, counter).operation is Operation.READ
+        with access.scope(scope(access, only(read=True))):
+            assert bank.select(page, "private", 100, counter).context_elements == ["private value"]
 
     async def test_the_async_twin_denies_the_same(self, bank, access, page):
         async with access.scope(scope(access, only(write=True))):

@@ -6,6 +6,7 @@ import pytest
 
 from libctx_core.access import Authority, DenialReason, Operation, Resource, Rights
 from libctx_core.bank import ContextBank, StorageMode, error_type_of
+from libctx_core.bank.codec import WINDOW
 from libctx_core.bank.remote import Success, require_success, require_value
 from libctx_core.errors import MetadataCapabilityError, ResourceExistsError, ScopeActiveError
 from libctx_core.errors.bank import MemoryErrorType, MemoryRemoteError, RemoteFailure, VersionConflictError
@@ -204,8 +205,12 @@ class TestCreationAndRollback:
             denied(bank.get, "k")
 
     @pytest.mark.parametrize("stop", range(8))
-    async def test_cancellation_at_every_await_leaves_no_readable_unenrolled_page(self, store, access, stop):
+    @pytest.mark.parametrize("action", ["create", "emplace", "mutate", "delete"])
+    async def test_cancellation_at_every_await_leaves_no_readable_unenrolled_page(self, store, access, stop, action):
         inner, steps, tasks = FakeRemoteMemory(), [], []
+        if action != "create":
+            inner.metadata[KIND, "k"] = MINE
+            inner.pages[KIND, "k"] = b'{"contextElements":["old"],"version":0}'
 
         async def pause():
             steps.append(len(steps))
@@ -213,17 +218,27 @@ class TestCreationAndRollback:
                 tasks[0].cancel()
             await asyncio.sleep(0)
 
-        bank = ContextBank(store, Authority(access), remote=AsyncRemoteMemory(inner, pause))
+        bank = ContextBank(store, Authority(access))
+        bank.admin().set_remote(AsyncRemoteMemory(inner, pause), everywhere=True)
+        actions = {
+            "create": lambda: bank.acreate_context_window("k", MINE, window("new"), REMOTE),
+            "emplace": lambda: bank.aemplace("k", window("new")),
+            "mutate": lambda: bank.amutate("k", lambda page: page.context_elements.__setitem__(0, "new")),
+            "delete": lambda: bank.adelete("k"),
+        }
 
-        async def create():
+        async def act():
             async with access.scope(scope(access)):
-                await bank.acreate_context_window("k", MINE, window("x"), REMOTE)
+                await actions[action]()
 
-        tasks.append(asyncio.create_task(create()))
+        tasks.append(asyncio.create_task(act()))
         outcome = await asyncio.gather(*tasks, return_exceptions=True)
         assert isinstance(outcome[0], asyncio.CancelledError) == (stop < len(steps))
         if (KIND, "k") in inner.pages:
             assert inner.metadata == {(KIND, "k"): MINE}
+            assert WINDOW.decode(inner.pages[KIND, "k"]).context_elements in (["old"], ["new"])
+        bank.admin().set_remote(inner, everywhere=True)
+        assert access.current_scope() is None
         bank.close()
 
 
