@@ -2,7 +2,7 @@
 
 Every store that is installed holds the same nodes: unit vectors of 384 dimensions in 256
 clusters, four keys of metadata, a sentence of text. A filter on ``group`` matches 1 %, one
-on ``price`` 10 %, one on the list ``tags`` 5 %. Answers are built as nodes; node creation
+on ``price`` 10 %, one on ``shade`` 5 %. Answers are built as nodes; node creation
 is not counted. Times are CPU milliseconds of the process per question; recall compares
 with an exact search in float64.
 
@@ -27,6 +27,7 @@ from llama_index.core.vector_stores.types import (
     MetadataFilters,
     VectorStoreQuery,
 )
+from llama_index_libctx.testing.names import id_of, names_of
 from llama_index_libctx.testing.peers import installed
 from llama_index_libctx.testing.report import StoreFactory
 from llama_index_libctx.testing.stall import measure_stall
@@ -60,14 +61,14 @@ def metadata(number: int) -> dict[str, Any]:
     return {
         "group": f"group {number % GROUPS}",
         "price": float(number * 7919 % 1000),
-        "tags": [f"t{number % 20}", f"u{number % 7}"],
+        "shade": f"shade {number % 20}",
         "name": f"name {number}",
     }
 
 
 def nodes_of(vectors: Vectors, prefix: str = "n") -> list[TextNode]:
     return [
-        TextNode(id_=f"{prefix}{i}", text=sentence(i % 997), metadata=metadata(i), embedding=vector.tolist())
+        TextNode(id_=id_of(f"{prefix}{i}"), text=sentence(i % 997), metadata=metadata(i), embedding=vector.tolist())
         for i, vector in enumerate(vectors)
     ]
 
@@ -79,7 +80,7 @@ def where(key: str, operator: FilterOperator, value: Any) -> MetadataFilters:
 FILTERS: dict[str, tuple[MetadataFilters, Callable[[dict[str, Any]], bool]]] = {
     "group 1 %": (where("group", FilterOperator.EQ, "group 7"), lambda m: m["group"] == "group 7"),
     "price 10 %": (where("price", FilterOperator.LT, 100.0), lambda m: m["price"] < 100.0),
-    "tags 5 %": (where("tags", FilterOperator.CONTAINS, "t3"), lambda m: "t3" in m["tags"]),
+    "shade 5 %": (where("shade", FilterOperator.IN, ["shade 3"]), lambda m: m["shade"] == "shade 3"),
 }
 
 
@@ -115,7 +116,7 @@ def ask(store: BasePydanticVectorStore, questions: Vectors, truth: Truth, kind: 
         except Exception as error:
             return type(error).__name__
         exact = truth.best(number, matches)
-        found = result.ids if result.ids is not None else [node.node_id for node in result.nodes]
+        found = names_of(result.ids if result.ids is not None else [node.node_id for node in result.nodes])
         hits += len(exact & set(found))
         wanted += len(exact)
         times.append(cost)

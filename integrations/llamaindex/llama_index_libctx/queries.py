@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypedDict
 
+import numpy as np
 from llama_index.core.indices.query.embedding_utils import get_top_k_embeddings_learner
 from llama_index.core.vector_stores.types import VectorStoreQuery, VectorStoreQueryMode, VectorStoreQueryResult
 
@@ -139,15 +140,37 @@ def _by_learner(
     vectors = [[float(number) for number in item.vector] for item in items if item.vector is not None]
     if not vectors:
         return _result([])
-    similarities, places = get_top_k_embeddings_learner(
-        _vector(query),
-        vectors,
-        similarity_top_k=query.similarity_top_k,
-        query_mode=query.mode,
-    )
+    similarities: Sequence[float]
+    places: Sequence[int]
+    if query.mode == VectorStoreQueryMode.LINEAR_REGRESSION:
+        similarities, places = by_linear_regression(_vector(query), vectors, query.similarity_top_k)
+    else:
+        similarities, places = get_top_k_embeddings_learner(
+            _vector(query), vectors, similarity_top_k=query.similarity_top_k, query_mode=query.mode
+        )
     with_vectors = [item for item in items if item.vector is not None]
     pairs = zip(similarities, places, strict=True)
     return _result([CollectionHit(item=with_vectors[place], score=float(score)) for score, place in pairs])
+
+
+def by_linear_regression(
+    question: Sequence[float], vectors: Sequence[Sequence[float]], k: int
+) -> tuple[list[float], list[int]]:
+    """Return the `k` best predictions of a least-squares fit that calls the question 1 and all vectors 0.
+
+    LlamaIndex's own helper asks its linear model for a decision function, which it has not.
+
+    Returns:
+        The predictions, best first, and the places of their vectors.
+    """
+    rows = np.asarray([question, *vectors], np.float64)
+    target = np.zeros(len(rows))
+    target[0] = 1.0
+    centre = rows.mean(axis=0)
+    weights, *_ = np.linalg.lstsq(rows - centre, target - target.mean(), rcond=None)
+    predictions = (rows[1:] - centre) @ weights + target.mean()
+    best = np.argsort(-predictions, kind="stable")[:k]
+    return [float(predictions[place]) for place in best], [int(place) for place in best]
 
 
 def _vector(query: VectorStoreQuery) -> list[float]:
