@@ -29,9 +29,9 @@ CHECKPOINTS = Component(
             state_kind TEXT NOT NULL,
             state BLOB NOT NULL,
             metadata_kind TEXT NOT NULL,
-            metadata BLOB NOT NULL,
-            PRIMARY KEY(thread, ns, checkpoint_id)
-        ) STRICT, WITHOUT ROWID;
+            metadata BLOB NOT NULL
+        ) STRICT;
+        CREATE UNIQUE INDEX checkpoint_place ON checkpoint(thread, ns, checkpoint_id);
         CREATE INDEX checkpoint_run ON checkpoint(run_id) WHERE run_id IS NOT NULL;
         CREATE TABLE checkpoint_write(
             thread INTEGER NOT NULL REFERENCES checkpoint_thread(id),

@@ -115,20 +115,25 @@ class ItemTable:
         Items with several fields appear once for each.
         """
         where, values = self._below(prefix, wanted)
-        column = "i.value" if wanted else "NULL"
         rows = fetch(
             self._connection,
-            f"SELECT i.id, v.data, {column} FROM store_item AS i JOIN store_namespace AS n ON n.id = i.namespace"  # noqa: S608
-            f" JOIN store_vector AS v ON v.item = i.id WHERE {where}",
+            "SELECT v.item, v.data FROM store_namespace AS n JOIN store_vector AS v ON v.namespace = n.id"  # noqa: S608
+            f" WHERE {self._prefix_condition(prefix)[0]}",
+            self._prefix_condition(prefix)[1],
+        )
+        if wanted or self._horizon > float("-inf"):
+            visible = self._visible(where, values, wanted)
+            rows = [row for row in rows if row[0] in visible]
+        return [row[0] for row in rows], [row[1] for row in rows]
+
+    def _visible(self, where: str, values: Sequence[Any], wanted: Mapping[str, Any]) -> set[int]:
+        """Return the ids of items that meet the conditions and pass the filter."""
+        rows = fetch(
+            self._connection,
+            f"SELECT i.id, i.value FROM store_item AS i JOIN store_namespace AS n ON n.id = i.namespace WHERE {where}",  # noqa: S608
             values,
         )
-        if wanted:
-            verdicts: dict[int, bool] = {}
-            for item, _data, value in rows:
-                if item not in verdicts:
-                    verdicts[item] = matches(json.loads(value), wanted)
-            rows = [row for row in rows if verdicts[row[0]]]
-        return [row[0] for row in rows], [row[1] for row in rows]
+        return {item for item, value in rows if not wanted or matches(json.loads(value), wanted)}
 
     def by_ids(self, ids: Sequence[int]) -> list[StoredItem]:
         """Return items in the order of their ids given."""
@@ -181,16 +186,17 @@ class ItemTable:
     ) -> None:
         """Insert or replace an item; its creation time stays."""
         expires_at = None if ttl is None else self._now + ttl * 60
+        place = self._namespace(namespace)
         item = self._connection.execute(
             "INSERT INTO store_item(namespace, key, value, created_at, updated_at, ttl, expires_at)"
             " VALUES(?,?,?,?,?,?,?) ON CONFLICT(namespace, key) DO UPDATE SET value = excluded.value,"
             " updated_at = excluded.updated_at, ttl = excluded.ttl, expires_at = excluded.expires_at RETURNING id",
-            (self._namespace(namespace), check_identifier("key", key), value, self._now, self._now, ttl, expires_at),
+            (place, check_identifier("key", key), value, self._now, self._now, ttl, expires_at),
         ).get
         self._connection.execute("DELETE FROM store_vector WHERE item = ?", (item,))
         self._connection.executemany(
-            "INSERT INTO store_vector(item, field, data) VALUES(?,?,?)",
-            ((item, field, data) for field, data in vectors),
+            "INSERT INTO store_vector(namespace, item, field, data) VALUES(?,?,?,?)",
+            ((place, item, field, data) for field, data in vectors),
         )
 
     def _namespace(self, namespace: Namespace) -> int:

@@ -26,11 +26,14 @@ STORE = Component(
         CREATE INDEX store_item_recent ON store_item(namespace, updated_at, id);
         CREATE INDEX store_item_expiry ON store_item(expires_at) WHERE expires_at IS NOT NULL;
         CREATE TABLE store_vector(
+            id INTEGER PRIMARY KEY,
+            namespace INTEGER NOT NULL,
             item INTEGER NOT NULL REFERENCES store_item(id) ON DELETE CASCADE,
             field TEXT NOT NULL,
-            data BLOB NOT NULL,
-            PRIMARY KEY(item, field)
-        ) STRICT, WITHOUT ROWID;
+            data BLOB NOT NULL
+        ) STRICT;
+        CREATE INDEX store_vector_item ON store_vector(item);
+        CREATE INDEX store_vector_namespace ON store_vector(namespace, id);
         """,
     ),
 )
