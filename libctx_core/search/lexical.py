@@ -16,7 +16,7 @@ POSTING_BUDGET = 60_000
 RELATED_BUDGET = 30_000
 """Postings of related terms looked at for one question."""
 
-MAX_SEEKS = 4_000
+MAX_SEEKS = 10_000
 """Pairs of owner and term up to which related terms are looked up."""
 
 _ENTRY = np.dtype([("offset", "<u2"), ("frequency", "u1")])
@@ -134,9 +134,10 @@ def _blocks(connection: apsw.Connection, scope: Scope, terms: Sequence[str]) -> 
     found: dict[str, list[tuple[int, bytes]]] = {}
     if terms:
         for term, owner, first, data in connection.execute(
-            "SELECT t.value, p.owner, p.first, p.data FROM carray(?) AS t CROSS JOIN carray(?) AS o "
+            # owner by owner, because an owner's postings lie together
+            "SELECT t.value, p.owner, p.first, p.data FROM carray(?) AS o CROSS JOIN carray(?) AS t "
             "CROSS JOIN posting AS p ON p.owner = o.value AND p.term = t.value",
-            (apsw.carray(tuple(terms)), apsw.carray(scope.owners)),
+            (apsw.carray(scope.owners), apsw.carray(tuple(sorted(terms)))),
         ):
             found.setdefault(term, []).append((scope.start(owner) + first, data))
     return found

@@ -169,6 +169,11 @@ class Scope:
         """Return the first row of an owner."""
         return self._start_of[owner]
 
+    def count(self, owner: int) -> int:
+        """Return the rows of an owner."""
+        at = int(np.searchsorted(self.owners, owner))
+        return int(self._starts[at + 1] - self._starts[at])
+
     def spread(self, values: Mapping[int, Floats]) -> Floats:
         """Return per-owner values by position as one value per row; NaN where there is none."""
         spread = np.full(self.size, np.nan, np.float32)

@@ -1,13 +1,11 @@
 """The read door: one entry point to find records."""
 
-from collections.abc import Mapping
-
 import apsw
 import numpy as np
 
-from libctx_core.errors import EmbeddingProfileError
 from libctx_core.ports import Embedder
 from libctx_core.search.analysis import analyse_question
+from libctx_core.search.cosines import VectorChannel
 from libctx_core.search.hits import as_hit, choose, explained, matched_by, neighbours_of
 from libctx_core.search.lexical import look_up
 from libctx_core.search.neighbours import VectorSearch
@@ -27,13 +25,11 @@ from libctx_core.search.scope import Bools, Floats, Scope
 from libctx_core.search.scopes import ScopeCache
 from libctx_core.search.speakers import named_speakers
 from libctx_core.search.vectors import VectorIndex
-from libctx_core.search.weighting import WeightedEmbedder, word_weight
 from libctx_core.store.database import Database
 from libctx_core.store.index import INDEX
 from libctx_core.store.index_records import expired_slots
 from libctx_core.store.owners import OWNERS
 from libctx_core.store.records import RECORDS
-from libctx_core.store.vectors import vector_state
 
 POOL = 64
 """Ranked records looked at, at least, where duplicates or irrelevant ones are dropped."""
@@ -60,10 +56,9 @@ class Searcher:
         for component in (OWNERS, RECORDS, INDEX):
             database.ensure(component)
         self._database = database
-        self._embedder = embedder
+        self._channel = None if embedder is None else VectorChannel(vectors or VectorIndex(), embedder)
         self._weights = weights
         self._scopes = ScopeCache()
-        self._vectors: VectorSearch = vectors or VectorIndex()
 
     def search(self, request: SearchRequest) -> list[RecordHit]:
         """Return the best records, best first.
@@ -133,34 +128,11 @@ class Searcher:
             named = np.zeros(scope.speakers, np.bool_)
             named[list(numbers)] = True
         found = look_up(connection, scope, words, names=names, related=request.mode != "lexical")
-        return Evidence(question, found, named, self._cosines(connection, scope, request, found.idf))
-
-    def _cosines(
-        self, connection: apsw.Connection, scope: Scope, request: SearchRequest, idf: Mapping[str, float]
-    ) -> Floats | None:
-        if self._embedder is None or request.mode == "lexical":
-            return None
-        owners = []
-        for owner in scope.owners.tolist():
-            state = vector_state(connection, owner)
-            if state is None:
-                continue
-            if state.profile and state.profile != self._embedder.profile_id:
-                if request.mode in ("vector", "hybrid"):
-                    raise EmbeddingProfileError(state.profile, self._embedder.profile_id)
-                continue
-            owners.append(owner)
-        if not owners:
-            return None
-        return scope.spread(self._vectors.similarities(connection, owners, self._embed(request.text, idf)))
-
-    def _embed(self, text: str, idf: Mapping[str, float]) -> Floats:
-        """Return the question's vector; words weigh by their rarity in the scope where the embedder can do that."""
-        assert self._embedder is not None, "asked for only with an embedder"
-        if not isinstance(self._embedder, WeightedEmbedder):
-            return self._embedder.embed_query(text)
-        vector = self._embedder.embed_query_weighted(text, lambda word: word_weight(word, idf))
-        return vector if vector.any() else self._embedder.embed_query(text)
+        cosines = None
+        if self._channel is not None and request.mode != "lexical":
+            strict = request.mode != "auto"
+            cosines = self._channel.cosines(connection, scope, request.text, found.idf, strict=strict)
+        return Evidence(question, found, named, cosines)
 
 
 def _usable(connection: apsw.Connection, scope: Scope, request: SearchRequest) -> Bools:
