@@ -197,7 +197,6 @@ class MemorySearch:
             text=query.text,
             owners=owners,
             k=pool,
-            kinds=("entry",),
             where=where,
             mode=_MODES[query.mode],
             min_relevance=0.0 if query.explain else query.min_relevance,
