@@ -68,7 +68,6 @@ _INVALID_METADATA: Final = DenialReason.INVALID_METADATA
 _UNSCOPED_EXECUTION: Final = DenialReason.UNSCOPED_EXECUTION
 _WRITE: Final = Operation.WRITE
 _CREATE: Final = Operation.CREATE
-_ENUMERATE: Final = Operation.ENUMERATE
 
 
 def decide(
@@ -167,14 +166,3 @@ def decide_create(
     if check(create, proposed.resource_id, proposed.boundary_id):
         return _ALLOW[create]
     return _DENY[create, _MISSING_PERMISSION]
-
-
-def decide_visible(
-    grant: Grant | None,
-    policy: UnscopedPolicy,
-    metadata: MetadataState,
-    presence: Presence,
-    kind: str,
-) -> Decision:
-    """Decide whether a key is listed: without metadata only under LEGACY, else if it exists and is covered."""
-    return decide(grant, policy, metadata, presence, _ENUMERATE, kind)

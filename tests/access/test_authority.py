@@ -329,3 +329,10 @@ class TestConfinement:
             denied(lambda: authority.require(Operation.READ, KIND, "k", None))
             assert confined.principal == scope.principal
         assert authority.confined(MINE) is None
+
+    def test_a_resource_without_boundary_is_confined_by_its_id(self, access, authority):
+        alone = ResourceMetadata(KIND, "mine")
+        layered = scope_of(access).attenuate(Rights.all_on(Resource("mine"), Boundary("w")), layered=True)
+        with access.scope(layered), access.scope(authority.confined(alone)):
+            authority.require(Operation.WRITE, KIND, "k", alone)
+            denied(lambda: authority.require(Operation.WRITE, KIND, "k", THEIRS))

@@ -207,6 +207,14 @@ class TestAttenuation:
         assert not grant_of(scope.attenuate(READ_A)).delegable()
         assert grant_of(scope.attenuate(Rights.all_on(Resource("a"), delegable=True))).delegable()
 
+    async def test_resolving_through_layers_flattens_them(self, access):
+        layered = root(access, Rights.read_only(Boundary("w"), Resource("r"))).attenuate(
+            Rights.read_only(Resource("r")), layered=True
+        )
+        narrowed = await access.attenuate_for_resources(layered, Rights.read_only(Resource("r")), lambda r, b: True)
+        assert reads(narrowed, "r", "w")
+        assert not reads(narrowed, "s", "w")
+
     def test_layered_attenuation_keeps_resources_of_a_boundary(self, access):
         scope = root(access, Rights.read_only(Boundary("w"))).attenuate(Rights.read_only(Resource("r")), layered=True)
         assert reads(scope, "r", "w")

@@ -1,5 +1,6 @@
 """Keys as file names, hostile files in place of ours, and the layout of the seed."""
 
+import errno
 import json
 import os
 import stat
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from libctx_core.access import Authority, DenialReason, Operation, ResourceMetadata, Rights
 from libctx_core.bank import ContextBank, FileBankStore, StorageMode, TodoList
 from libctx_core.bank.filenames import is_shortened, key_of, name_of
-from libctx_core.bank.safefile import file_lock, names_fold_case
+from libctx_core.bank.safefile import file_lock, names_fold_case, write_atomically
 from libctx_core.errors import InvalidInputError, ResourceExistsError
 from libctx_core.errors.bank import PayloadError
 from libctx_core.testing.access import AWKWARD_KEYS
@@ -241,6 +242,66 @@ class TestHostileFiles:
         store.create(KIND, "k", MINE, lambda version: b"{}")
         store.delete(KIND, "k")
         assert steps == ["sidecar", "payload", "payload", "sidecar"]
+
+
+class TestRollback:
+    """Creation that fails after any step leaves nothing, or an enrolment without payload."""
+
+    @pytest.mark.parametrize("failing", ["sidecar", "payload"])
+    @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+    def test_payload_first_sidecar_last(self, tmp_path, lore, failing, error):
+        def fail(step):
+            if step == failing:
+                raise error
+
+        store = FileBankStore(lore, tmp_path / "todo", on_step=fail)
+        with pytest.raises(error):
+            store.create(KIND, "k", MINE, lambda version: b"{}")
+        assert store.head(KIND, "k") == (None, None)
+        assert not list(lore.glob(".tmp-*"))
+
+    def test_where_the_payload_cannot_be_removed_the_sidecar_stays(self, tmp_path, lore, monkeypatch):
+        def fail(step):
+            if step == "payload":
+                monkeypatch.setattr("libctx_core.bank.files.remove", refuse)
+                raise RuntimeError
+
+        def refuse(path):
+            raise PermissionError
+
+        store = FileBankStore(lore, tmp_path / "todo", on_step=fail)
+        with pytest.raises(RuntimeError) as error:
+            store.create(KIND, "k", MINE, lambda version: b"{}")
+        assert "could not be confirmed" in error.value.__notes__[0]
+        assert store.head(KIND, "k").metadata == MINE
+
+    def test_a_writer_that_takes_no_lock_is_not_overwritten(self, tmp_path, lore):
+        def intrude(step):
+            if step == "sidecar":
+                (lore / "k.bank").write_text('{"contextElements": ["theirs"]}')
+
+        store = FileBankStore(lore, tmp_path / "todo", on_step=intrude)
+        with pytest.raises(ResourceExistsError):
+            store.create(KIND, "k", MINE, lambda version: b"{}")
+        assert "theirs" in (lore / "k.bank").read_text()
+        assert store.head(KIND, "k").metadata == MINE
+
+    @posix
+    def test_a_file_system_without_hard_links_will_do(self, tmp_path, lore, monkeypatch):
+        def no_links(*arguments, **keywords):
+            raise OSError(errno.EPERM, "no links here")
+
+        monkeypatch.setattr(os, "link", no_links)
+        store = FileBankStore(lore, tmp_path / "todo")
+        store.create(KIND, "k", MINE, lambda version: b"{}")
+        assert store.head(KIND, "k").metadata == MINE
+        with pytest.raises(FileExistsError):
+            write_atomically(store.payload_path(KIND, "k"), b"x", exclusive=True)
+        assert store.payload_path(KIND, "k").read_bytes() == b"{}"
+        monkeypatch.setattr(os, "link", lambda *a, **k: (_ for _ in ()).throw(OSError(errno.EIO, "disk")))
+        with pytest.raises(OSError, match="disk"):
+            store.create(KIND, "other", MINE, lambda version: b"{}")
+        assert store.head(KIND, "other") == (None, None)
 
 
 class TestLocks:

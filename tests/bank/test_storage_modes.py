@@ -200,6 +200,20 @@ class TestVersions:
         assert bank.get("k").context_elements == ["x"]
         assert bank.get("k").version == 0
 
+    def test_a_change_that_is_always_overtaken_gives_up(self, bank, monkeypatch):
+        monkeypatch.setattr("libctx_core.bank.changes.MAX_RETRIES", 3)
+        attempts = []
+
+        def overtaken(page):
+            attempts.append(page.version)
+            bank.emplace("k", window("faster"))
+
+        bank.emplace("k", window("x"))
+        with pytest.raises(VersionConflictError):
+            bank.mutate("k", overtaken)
+        assert attempts == [0, 1, 2]
+        assert bank.get("k").context_elements == ["faster"]
+
     def test_merge_and_store(self, bank):
         assert not bank.fetch_merge_save("k", window("local"))
         mine = window("more")
