@@ -14,6 +14,7 @@ from libctx_core.memory.inference import InferenceUsage
 from libctx_core.memory.rerank import _usable_ranks
 from libctx_core.memory.stored import memory_ref
 from libctx_core.testing.generators import ScriptedGenerator
+from libctx_core.testing.rerankers import RerankerSuite
 
 
 def hits(count: int) -> tuple[MemoryHit, ...]:
@@ -125,3 +126,10 @@ def test_the_pool_is_bounded(filled, pool):
 
     with pytest.raises(InvalidInputError):
         MemoryService(backend=filled.service()._backend, rerank_candidate_limit=pool)
+
+
+class TestModelReranker(RerankerSuite):
+    """The reranker of the library passes the suite that third parties run."""
+
+    def make_reranker(self):
+        return LLMMemoryReranker(ScriptedGenerator([MemoryRerankOutput(selected_ranks=(2, 2, 1, 40))]))
