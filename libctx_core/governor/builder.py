@@ -190,16 +190,20 @@ class Builder:
             names = set(shown)
             hits = [hit for hit in kept[1] if hit.event_id not in names or hit.thread != self.reading.key]
         else:
-            gate = self.min_relevance
-            if not stated and not asks(focus):
-                gate = max(gate, retrieval.STATEMENT_RELEVANCE)
-            hits = self._search(connection, head, tail, focus, shown, gate)
+            bar = self._bar(focus, stated=stated)
+            hits = self._search(connection, head, tail, focus, shown, bar)
             with state.lock:
                 state.turn = (key, tuple(hits))
         return self._offer(desks.candidates(hits, self.counter, self.budgets.desk), focus)
 
+    def _bar(self, focus: str, *, stated: bool) -> "Bar":
+        if stated or asks(focus):
+            return Bar(self.min_relevance * retrieval.FIRST_SHARE, self.min_relevance)
+        bar = max(self.min_relevance, retrieval.STATEMENT_RELEVANCE)
+        return Bar(bar, bar)
+
     def _search(
-        self, connection: apsw.Connection, head: ThreadHead, tail: Tail, focus: str, shown: Sequence[str], gate: float
+        self, connection: apsw.Connection, head: ThreadHead, tail: Tail, focus: str, shown: Sequence[str], bar: "Bar"
     ) -> list[Hit]:
         owners = retrieval.readable_owners(connection, self.runtime, self.authority, self.reading)
         if not owners:
@@ -209,11 +213,12 @@ class Builder:
         found = retrieval.search(
             connection, self.runtime, focus, owners,
             k=min(MAX_ITEMS, self.budgets.desk // MIN_ITEM), exclude=exclude,
-            min_relevance=gate, neighbours=1, dedupe=True,
+            min_relevance=bar.first, neighbours=1, dedupe=True,
         )  # fmt: skip
+        found = [hit for place, hit in enumerate(found) if place < FIRST or hit.relevance >= bar.others]
         known = {hit.slot for hit in found} | exclude
         context = []
-        for hit in found[:NEIGHBOURED]:
+        for hit in [hit for hit in found if hit.relevance >= bar.others][:NEIGHBOURED]:
             for record in hit.neighbours:
                 if record.slot not in known:
                     known.add(record.slot)
@@ -346,6 +351,17 @@ class Builder:
             event=item.event,
         )
 
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Relevance that the first few items, and all others, must reach."""
+
+    first: float
+    others: float
+
+
+FIRST = 3
+"""Best items that a lower bar suffices for: a missed fact costs more than a few tokens."""
 
 NEIGHBOURED = 3
 """Best hits whose neighbours come along: the question before an answer, the answer after a question."""

@@ -22,12 +22,13 @@ SHELF = "shelf"
 TEAM = "team"
 """Key of the shelf of a team; its collection is the team's name."""
 
-MIN_RELEVANCE = 0.02
-"""Relevance an item needs to be put on the desk of a turn that asks for something. Low,
-because a missed fact costs more than a few tokens: at 0.02 a desk of 2,000 tokens keeps
-nearly all evidence, and what surrounds it in small talk stays below."""
+MIN_RELEVANCE = 0.5
+"""Relevance an item needs to be put on the desk of a turn that asks for something."""
 
-STATEMENT_RELEVANCE = 0.5
+FIRST_SHARE = 0.04
+"""Share of it that suffices for the best few items."""
+
+STATEMENT_RELEVANCE = 0.999
 """The same for a turn that asks for nothing: only what is hardly ever wrong may join small talk."""
 
 
