@@ -25,7 +25,7 @@ TEAM = "team"
 MIN_RELEVANCE = 0.5
 """Relevance an item needs to be put on the desk of a turn that asks for something."""
 
-FIRST_SHARE = 0.04
+FIRST_SHARE = 0.01
 """Share of it that suffices for the best few items."""
 
 STATEMENT_RELEVANCE = 0.999
