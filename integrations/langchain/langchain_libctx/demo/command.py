@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-DEFAULT_BUDGET = 1_000
-"""Tokens a request may hold: about a seventh of the conversation that ships with the package."""
+DEFAULT_BUDGET = 2_000
+"""Tokens a request may hold: about a quarter of the conversation that ships with the package."""
 
 
 def command(
