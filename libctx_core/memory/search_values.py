@@ -1,10 +1,11 @@
 """Values of memory search: requests, channel rankings, hits, receipts."""
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
 from libctx_core.artifacts.values import ArtifactRef
+from libctx_core.display import Html, table_html
 from libctx_core.memory.embedding import EmbeddingProfile, EmbeddingVector
 from libctx_core.memory.inference import InferenceUsage
 from libctx_core.memory.values import MemoryCitation, MemoryEntryVersion
@@ -206,3 +207,20 @@ class MemorySearchResult(Value):
     hits: tuple[MemoryHit, ...] = ()
     rerank: MemoryRerankTrace | None = None
     receipt: SearchReceipt | None = None
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return one dict per hit."""
+        return [
+            {
+                "rank": rank,
+                "text": hit.text,
+                "matched by": "+".join(hit.matched_by),
+                "relevance": round(hit.relevance, 3),
+                "score": round(hit.score, 3),
+                "entry": hit.entry_id,
+            }
+            for rank, hit in enumerate(self.hits, start=1)
+        ]
+
+    def _repr_html_(self) -> Html:
+        return table_html(f"{len(self.hits)} entries ({self.mode})", self.to_records())

@@ -33,6 +33,7 @@ def test_what_was_remembered_is_cited_and_found(memories):
     assert (version.kind, version.text, version.sources) == ("decision", "Deploys happen every Friday.", (ref("a"),))
     (hit,) = memories.search("deploying on a Friday").hits
     assert hit.citation == done.citations[0]
+    assert "Deploys happen every Friday." in memories.search("deploying")._repr_html_()
     assert memories.expand([hit]) == (version,)
 
 
