@@ -9,9 +9,15 @@ import time
 import pytest
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock, ThinkingBlock, ToolCallBlock
-from llama_index.core.chat_engine import CondensePlusContextChatEngine, ContextChatEngine, SimpleChatEngine
+from llama_index.core.chat_engine import (
+    CondensePlusContextChatEngine,
+    CondenseQuestionChatEngine,
+    ContextChatEngine,
+    SimpleChatEngine,
+)
 from llama_index.core.llms.mock import MockFunctionCallingLLM
 from llama_index.core.memory import VectorMemoryBlock
+from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.workflow import Context
@@ -447,6 +453,18 @@ def test_engines_that_put_the_question_after_asking(memory, kind):
     sent = [text for text in texts(script.seen[-1]) if "Italy." not in text]
     assert sent == ["where is Rome?", "in Italy", "are you sure?"]
     assert texts(memory.get_all()) == ["where is Rome?", "in Italy", "are you sure?", "yes"]
+
+
+def test_an_engine_that_rewrites_the_question(memory):
+    script = Scripted(assistant("in Italy"), assistant("is Rome really in Italy?"), assistant("yes"))
+    engine = CondenseQuestionChatEngine.from_defaults(
+        query_engine=RetrieverQueryEngine.from_args(OneNode(), llm=script.llm), llm=script.llm, memory=memory
+    )
+    engine.chat("where is Rome?")
+    engine.chat("are you sure?")
+    stored = [(message.role.value, message.content) for message in memory.get_all()]
+    assert [role for role, _ in stored] == ["user", "assistant", "user", "assistant"]
+    assert stored[2] == ("user", "are you sure?")
 
 
 def weather(city: str) -> str:
