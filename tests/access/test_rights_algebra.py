@@ -3,7 +3,7 @@
 import copy
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from libctx_core.access import Boundary, Contained, Operation, Principal, Resource, Rights
@@ -33,6 +33,7 @@ def granted(rights):
     }
 
 
+@settings(max_examples=50, deadline=None)
 @given(RIGHTS, RIGHTS)
 def test_an_intersection_never_grants_more_than_either(first, second):
     met = first.intersect(second)
@@ -41,6 +42,7 @@ def test_an_intersection_never_grants_more_than_either(first, second):
     assert granted(met) == granted(second.intersect(first))
 
 
+@settings(max_examples=50, deadline=None)
 @given(RIGHTS)
 def test_intersecting_with_itself_changes_nothing(rights):
     assert rights.intersect(rights) == rights
@@ -49,6 +51,7 @@ def test_intersecting_with_itself_changes_nothing(rights):
     )
 
 
+@settings(max_examples=50, deadline=None)
 @given(RIGHTS, RIGHTS)
 def test_equal_selectors_survive(first, second):
     met = first.intersect(second)
@@ -56,6 +59,7 @@ def test_equal_selectors_survive(first, second):
         assert first.selectors(operation) & second.selectors(operation) <= met.selectors(operation)
 
 
+@settings(max_examples=50, deadline=None)
 @given(RIGHTS, RIGHTS, st.sets(st.tuples(st.builds(Resource, IDS), st.builds(Boundary, IDS))), st.booleans())
 def test_containment_admits_only_what_was_asked_and_confirmed(ambient, requested, facts, recheck):
     questions = open_questions(ambient, requested)

@@ -274,7 +274,7 @@ CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_to
 
 
 class TestScopes(Scopes.TestCase):
-    settings = settings(max_examples=25, stateful_step_count=30, deadline=None, suppress_health_check=CHECKS)
+    settings = settings(max_examples=15, stateful_step_count=30, deadline=None, suppress_health_check=CHECKS)
 
 
 @pytest.mark.exhaustive
