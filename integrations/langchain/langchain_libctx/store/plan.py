@@ -12,7 +12,7 @@ from libctx_core.errors import InvalidInputError
 from libctx_core.errors.access import Operation
 
 with extra("langgraph", "the LangGraph store"):
-    from langgraph.store.base import GetOp, ListNamespacesOp, Op, PutOp, SearchOp, validate_op_namespace
+    from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, Op, PutOp, SearchOp
 
 
 @dataclass(slots=True)
@@ -75,7 +75,8 @@ def plan(ops: Iterable[Op], index: ItemIndex | None) -> Plan:
     result = Plan()
     for position, op in enumerate(ops):
         result.size = position + 1
-        validate_op_namespace(op)
+        for path in _paths(op):
+            _check_labels(path)
         if isinstance(op, PutOp):
             result.writes[op.namespace, op.key] = _write(op, index)
         elif isinstance(op, SearchOp):
@@ -86,6 +87,23 @@ def plan(ops: Iterable[Op], index: ItemIndex | None) -> Plan:
         else:
             raise InvalidInputError("ops", f"{type(op).__name__} is no operation of a store")
     return result
+
+
+def _paths(op: Op) -> list[tuple[str, ...]]:
+    if isinstance(op, ListNamespacesOp):
+        return [condition.path for condition in op.match_conditions or ()]
+    if isinstance(op, SearchOp):
+        return [op.namespace_prefix]
+    return [op.namespace] if isinstance(op, GetOp | PutOp) else []
+
+
+def _check_labels(path: tuple[str, ...]) -> None:
+    """Refuse labels that `BaseStore.put` refuses; `batch` alone does not look at them."""
+    for place, label in enumerate(path):
+        if not isinstance(label, str):
+            raise InvalidNamespaceError(f"label {place} of the namespace is a {type(label).__name__}, not a text")
+        if not label or "." in label or "\x00" in label:
+            raise InvalidNamespaceError(f"label {place} of the namespace is empty or holds a dot or NUL")
 
 
 def _write(op: PutOp, index: ItemIndex | None) -> Write:
