@@ -94,13 +94,13 @@ class Shelf:
         """Copy a thread's event to the collection's shelf, or to a team's, and return its record id."""
         with self._runtime.database.read() as connection:
             owner = find_owner(connection, "THREAD", source.collection, source.session_id)
-            event = None if owner is None else log.find(connection, owner.id, event_id)
             self._authority.require(
                 Operation.READ,
                 "THREAD",
                 f"{source.collection}/{source.session_id}",
                 metadata_state(owner),
             )
+            event = None if owner is None else log.find(connection, owner.id, event_id)
         if event is None or event.redacted:
             raise RecordNotFoundError(event_id)
         record = RecordInput(
@@ -127,7 +127,9 @@ class Shelf:
         def work(connection: apsw.Connection) -> None:
             row = connection.execute("SELECT owner FROM record WHERE slot = ?", (slot,)).fetchall()
             owner = owner_by_id(connection, row[0][0]) if row else None
-            if owner is None or owner.kind != COLLECTION:
+            self._authority.selection(Operation.DELETE, COLLECTION)
+            if owner is None or owner.kind != COLLECTION or not self._may_read(owner):
+                # what may not be seen answers like what is not there
                 raise RecordNotFoundError(record_id)
             self._require(Operation.DELETE, owner)
             self._runtime.index.remove(connection, [slot])
@@ -202,6 +204,10 @@ class Shelf:
             resource_id=None if proposed is None else proposed.resource_id,
             boundary_id=None if proposed is None else proposed.boundary_id,
         )  # fmt: skip
+
+    def _may_read(self, owner: OwnerRow) -> bool:
+        name = f"{owner.collection}/{owner.key}"
+        return self._authority.allowed(Operation.READ, owner.kind, name, metadata_state(owner))
 
     def _require(self, operation: Operation, owner: OwnerRow) -> None:
         self._authority.require(operation, owner.kind, f"{owner.collection}/{owner.key}", metadata_state(owner))

@@ -8,15 +8,13 @@ from libctx_core.access.authority import Authority
 from libctx_core.access.metadata import ResourceMetadata
 from libctx_core.access.scope import Scope
 from libctx_core.concurrency import run_sync
-from libctx_core.errors import InvalidInputError, ThreadNotFoundError
-from libctx_core.errors.access import Operation
+from libctx_core.errors import InvalidInputError
 from libctx_core.governor.budget import resolve_budgets
 from libctx_core.governor.builder import Builder, Overflow
 from libctx_core.governor.governor import ContextGovernor
 from libctx_core.governor.indexer import Done
 from libctx_core.governor.memories import open_memories
 from libctx_core.governor.reading_desk import ReadingDesk
-from libctx_core.governor.redaction import delete_thread
 from libctx_core.governor.retrieval import MIN_RELEVANCE, Reach, Reading
 from libctx_core.governor.runtime import Runtime
 from libctx_core.governor.session import Settings
@@ -25,9 +23,7 @@ from libctx_core.governor.statistics import LibraryStatistics, ThreadInfo, list_
 from libctx_core.models import Hit, ThreadKey, check_identifier
 from libctx_core.plugins import Plugins
 from libctx_core.ports import Embedder, TextCounter
-from libctx_core.store.access import metadata_state
 from libctx_core.store.database import Database
-from libctx_core.store.owners import THREAD, find_owner
 from libctx_core.tokens import TokenCounter
 
 if TYPE_CHECKING:
@@ -207,13 +203,7 @@ class LibraryView:
             ThreadNotFoundError: There is no such thread.
             ContextAccessDenied: The scope does not permit it.
         """
-        space = self.namespace if collection is None else collection
-        with self.database.read() as connection:
-            owner = find_owner(connection, THREAD, space, session_id)
-        self._authority.require(Operation.DELETE, THREAD, f"{space}/{session_id}", metadata_state(owner))
-        if owner is None:
-            raise ThreadNotFoundError(space, session_id)
-        delete_thread(self._runtime, owner)
+        self.open_context_governor(session_id, collection=collection).delete()
 
     # -- shelf ----------------------------------------------------------------
 

@@ -103,6 +103,14 @@ class TestThreads:
 
         assert outcome("s") == outcome("nobody")
 
+    def test_deleting_a_foreign_thread_and_a_missing_one_answer_alike(self, library, access, tenants):
+        def outcome(session):
+            with access.scope(tenants["u10"]), pytest.raises(ContextAccessDenied) as denial:
+                library.delete_thread(session, collection="u1")
+            return denial.value.reason, str(denial.value)
+
+        assert outcome("s") == outcome("nobody")
+
     def test_prefix_namespaces_do_not_match(self, library, access, tenants):
         with access.scope(tenants["u1"]), pytest.raises(ContextAccessDenied):
             library.open_context_governor("s", collection="u10").recall("vault")
@@ -210,8 +218,10 @@ class TestShelvesAndMemories:
 
     def test_a_foreign_book_cannot_be_forgotten(self, library, access, tenants):
         book = library.consult("handbook lock", 1, collection="u10")[0].record_id
-        with access.scope(tenants["u1"]), pytest.raises((ContextAccessDenied, RecordNotFoundError)):
-            library.forget(book)
+        with access.scope(tenants["u1"]):
+            for record_id in (book, "r999999999999"):
+                with pytest.raises(RecordNotFoundError):
+                    library.forget(record_id)
         assert library.consult("handbook lock", 1, collection="u10")
 
     def test_foreign_memories_are_closed(self, library, access, tenants):
