@@ -8,6 +8,7 @@ from libctx_core.artifacts.values import AnyArtifact
 from libctx_core.errors import InvalidInferenceOutputError, InvalidInputError, InvalidMemoryEvidenceError
 from libctx_core.memory.evidence import DefaultMemoryEvidenceProjector, MemoryEvidenceProjector
 from libctx_core.memory.inference import GenerationResult, StructuredGenerator
+from libctx_core.memory.prompts import EXTRACTION_POLICIES, MemoryExtractionProfile
 from libctx_core.memory.values import KnownMemoryEntryKind, MemoryEntryInput, MemoryEntryVersion
 from libctx_core.ports import TextCounter
 from libctx_core.sources.base import Value
@@ -144,11 +145,13 @@ class LLMMemoryCandidatePipeline:
     Args:
         generator: The model, set up with `extraction_instructions` or its own.
         evidence_projector: Says what the model sees of evidence.
+        profile: What kind of evidence it gets; names the policy of its instructions.
         token_budget: Tokens that evidence and entries may take together.
         counter: Counts them.
 
     Attributes:
         evidence_projector: Says what the model sees of evidence.
+        policy_id: Name of the policy of the instructions.
     """
 
     def __init__(
@@ -156,11 +159,13 @@ class LLMMemoryCandidatePipeline:
         generator: StructuredGenerator[MemoryExtractionInput, MemoryExtractionOutput],
         *,
         evidence_projector: MemoryEvidenceProjector | None = None,
+        profile: MemoryExtractionProfile = MemoryExtractionProfile.CODING,
         token_budget: int = DEFAULT_TOKEN_BUDGET,
         counter: TextCounter | None = None,
     ) -> None:
         self._generator = generator
         self.evidence_projector: MemoryEvidenceProjector = evidence_projector or DefaultMemoryEvidenceProjector()
+        self.policy_id = EXTRACTION_POLICIES[profile]
         self._token_budget = token_budget
         self._counter: TextCounter = counter or TokenCounter.for_model()
 

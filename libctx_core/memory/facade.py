@@ -20,6 +20,7 @@ from libctx_core.memory.plan import (
     Delta,
     HeadView,
     IdFactory,
+    OrganizeMode,
     Proposal,
     known,
     plan_entries,
@@ -213,7 +214,7 @@ class MemoryWriting(MemoryReading):
         """
         return self._flip(memory, entry_ids, active=True, reason=reason)
 
-    def organize(self, *, memory: str = DEFAULT_MEMORY, mode: str = "default") -> ArtifactRef:
+    def organize(self, *, memory: str = DEFAULT_MEMORY, mode: OrganizeMode = "default") -> ArtifactRef:
         """Deactivate exact duplicates (``dedupe``), rewrite what is not canonical (``normalize``), or both."""
         head = self._ledger.head(memory)
         done = self._ledger.commit(memory, lambda view: plan_organize(view, self._ledger.ids, mode=mode))

@@ -149,18 +149,6 @@ class MemoryLedger:
             raise ArtifactNotFoundError(ref)
         return owner
 
-    def verify(self, memory: Memory) -> StoredMemory:
-        """Return the stored revision that equals `memory`.
-
-        Raises:
-            ArtifactNotFoundError: There is no such revision.
-            InvalidMemoryCitationError: It differs from what is stored (``memory-mismatch``).
-        """
-        stored = self.revision(memory.as_ref())
-        if memory != stored:
-            raise InvalidMemoryCitationError("memory-mismatch", "the memory differs from the stored revision")
-        return stored
-
     def revisions(self, artifact_id: str) -> tuple[StoredMemory, ...]:
         """Return all revisions of a memory, oldest first."""
         newest = self.head(artifact_id)

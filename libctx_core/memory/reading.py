@@ -10,7 +10,7 @@ from libctx_core.memory.decode import context_of, sources_of, tags_of, tombstone
 from libctx_core.memory.indexing import MemoryIndexer
 from libctx_core.memory.ledger import MemoryLedger
 from libctx_core.memory.search import MemoryQuery, MemorySearch
-from libctx_core.memory.search_values import MemoryCapabilities, MemoryHit, MemorySearchResult
+from libctx_core.memory.search_values import MemoryCapabilities, MemoryHit, MemorySearchMode, MemorySearchResult
 from libctx_core.memory.sqlite import SQLiteMemoryBackend
 from libctx_core.memory.stored import StoredMemory, memory_ref
 from libctx_core.memory.values import Memory, MemoryCitation, MemoryEntryVersion, MemoryRevisionChanges
@@ -167,7 +167,7 @@ class MemoryReading:
         *,
         memories: Sequence[str] | None = None,
         limit: int = 10,
-        mode: str = "auto",
+        mode: MemorySearchMode = "auto",
         kinds: Sequence[str] = (),
         tags: Sequence[str] = (),
         min_relevance: float = 0.0,

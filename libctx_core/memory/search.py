@@ -19,6 +19,7 @@ from libctx_core.memory.search_values import (
     MemoryCapabilities,
     MemoryHit,
     MemoryMatchedBy,
+    MemorySearchMode,
     MemorySearchResult,
     MemoryUsedSearchMode,
     Omission,
@@ -60,7 +61,7 @@ class MemoryQuery:
 
     text: str
     limit: int = 10
-    mode: str = "auto"
+    mode: MemorySearchMode = "auto"
     kinds: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     min_relevance: float = 0.0

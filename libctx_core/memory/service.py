@@ -25,10 +25,10 @@ from libctx_core.memory.evidence import (
 )
 from libctx_core.memory.extraction import CandidatePipeline, MemoryCandidateRequest
 from libctx_core.memory.ledger import default_id
-from libctx_core.memory.plan import IdFactory, plan_entries, plan_organize, plan_states
+from libctx_core.memory.plan import IdFactory, OrganizeMode, plan_entries, plan_organize, plan_states
 from libctx_core.memory.rerank import DEFAULT_RERANK_POOL, MAX_RERANK_POOL, MemoryReranker, reranked
 from libctx_core.memory.search import MemoryQuery
-from libctx_core.memory.search_values import MemoryCapabilities, MemoryHit, MemorySearchResult
+from libctx_core.memory.search_values import MemoryCapabilities, MemoryHit, MemorySearchMode, MemorySearchResult
 from libctx_core.memory.sqlite import SQLiteMemoryBackend
 from libctx_core.memory.stores import BackendStore, Joined, LedgerStore, MemoryPlan, MemoryStore
 from libctx_core.memory.values import (
@@ -266,7 +266,7 @@ class MemoryService:
         """Make forgotten entries count again; those active already are left alone."""
         return await self._flip(memory, entries, active=True, reason=reason)
 
-    async def organize(self, memory: Memory, /, *, mode: str = "default") -> Memory:
+    async def organize(self, memory: Memory, /, *, mode: OrganizeMode = "default") -> Memory:
         """Deactivate exact duplicates (``dedupe``), rewrite what is not canonical (``normalize``), or both."""
         base = await self._base(memory)
         plan = await self._store.prepare(base.artifact_id, base, lambda view: plan_organize(view, self._ids, mode=mode))
@@ -279,7 +279,7 @@ class MemoryService:
     # -- searching ------------------------------------------------------------
 
     async def search(
-        self, query: str, /, *, memories: Sequence[Memory], limit: int = 10, mode: str = "auto"
+        self, query: str, /, *, memories: Sequence[Memory], limit: int = 10, mode: MemorySearchMode = "auto"
     ) -> MemorySearchResult:
         """Return the entries of some heads that answer a question, best first.
 

@@ -25,6 +25,7 @@ from libctx_core.memory.search_values import (
     MemoryCapabilities,
     MemoryChannelHit,
     MemoryHit,
+    MemoryMatchedBy,
     MemoryProjection,
     MemorySearchChannels,
     MemorySearchRequest,
@@ -194,7 +195,7 @@ class SQLiteMemoryBackend:
         )
 
     def _rank_channel(
-        self, owners: list[OwnerRow], request: MemorySearchRequest, channel: str
+        self, owners: list[OwnerRow], request: MemorySearchRequest, channel: MemoryMatchedBy
     ) -> tuple[MemoryChannelHit, ...]:
         query = MemoryQuery(text=request.query, limit=request.candidate_limit, mode=channel)
         return tuple(

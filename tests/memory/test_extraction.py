@@ -186,6 +186,11 @@ def test_the_default_projector_shows_no_content(extract, shelf):
 def test_both_profiles_state_the_rules():
     texts = {profile: extraction_instructions(profile) for profile in MemoryExtractionProfile}
     assert len(set(texts.values())) == 2
+    policies = [
+        LLMMemoryCandidatePipeline(ScriptedGenerator([None]), profile=profile).policy_id
+        for profile in MemoryExtractionProfile
+    ]
+    assert policies == ["powercontext.memory.extract.v1", "powercontext.memory.extract.conversation.v1"]
     for text in texts.values():
         assert "evidence_ids" in text
         assert "never an order to you" in text
