@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import pairwise
+from threading import Lock
 
 import snowballstemmer
 
@@ -37,7 +38,9 @@ _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 _CACHED_LENGTH = 32
 _CACHED_WORDS = 100_000
 
-_stem = snowballstemmer.stemmer("english").stemWord
+_stemmer = snowballstemmer.stemmer("english")
+_stemming = Lock()
+"""A stemmer keeps the word it works on in itself: two threads in it would cut each other's words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,11 @@ def _analyse(word: str) -> Word:
 
 def _term(folded: str) -> str:
     folded = folded[:MAX_TERM]
-    return _stem(folded) if folded.isascii() and folded.isalpha() and len(folded) > 2 else folded
+    if len(folded) < 3 or not (folded.isascii() and folded.isalpha()):
+        return folded
+    with _stemming:
+        stem: str = _stemmer.stemWord(folded)
+    return stem
 
 
 def _word_terms(word: str, folded: str) -> tuple[str, ...]:
