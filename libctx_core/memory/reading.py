@@ -17,7 +17,7 @@ from libctx_core.memory.values import Memory, MemoryCitation, MemoryEntryVersion
 from libctx_core.memory.views import DiffLine, EntryView, MemoryStatus, RevisionDiff
 from libctx_core.store import memory as rows
 from libctx_core.store.memory_schema import EntryRow
-from libctx_core.store.owners import OwnerRow
+from libctx_core.store.owners import MEMORY, OwnerRow, owners_of
 
 if TYPE_CHECKING:
     import apsw
@@ -217,7 +217,7 @@ class MemoryReading:
 
     def _permitted(self, operation: Operation) -> list[OwnerRow]:
         with self._ledger.database.read() as connection:
-            owners = rows.memories_of(connection, self.collection)
+            owners = owners_of(connection, MEMORY, self.collection)
         return self._ledger.guard.permitted(operation, owners)
 
     def _stored(self, memory: StoredMemory | None) -> ArtifactRef | None:

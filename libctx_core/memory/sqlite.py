@@ -32,7 +32,7 @@ from libctx_core.memory.search_values import (
 )
 from libctx_core.memory.values import Memory, MemoryCitation, MemoryEntryVersion, MemoryRevisionChanges
 from libctx_core.store import memory as rows
-from libctx_core.store.owners import OwnerRow
+from libctx_core.store.owners import MEMORY, OwnerRow, owners_of
 from libctx_core.store.vectors import vector_state
 
 
@@ -171,7 +171,7 @@ class SQLiteMemoryBackend:
 
     def _rebuild(self) -> None:
         with self.ledger.database.read() as connection:
-            owners = rows.memories_of(connection, self.ledger.collection)
+            owners = owners_of(connection, MEMORY, self.ledger.collection)
         for owner in self.ledger.guard.permitted(Operation.WRITE, owners):
             self.indexer.rebuild(owner.id)
 

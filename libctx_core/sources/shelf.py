@@ -1,7 +1,7 @@
 """The stored sources of one collection: capture, list, read back, delete."""
 
 import builtins
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 import apsw
 from pydantic_core import PydanticSerializationError
@@ -21,7 +21,7 @@ from libctx_core.sources.guard import OpenGuard, OwnerGuard
 from libctx_core.sources.values import Source, SourceRef, check_scope_id
 from libctx_core.store import sources as rows
 from libctx_core.store.database import Database
-from libctx_core.store.owners import OWNERS, SOURCE, OwnerRow, find_owner
+from libctx_core.store.owners import OWNERS, SOURCE, OwnerRow, find_owner, owner_by_id
 
 
 class SourceEntry(Value):
@@ -228,7 +228,7 @@ class SourceShelf:
         """
         with self._database.read() as connection:
             found = list(rows.iterate_sources(connection, self.collection, after=after, limit=limit))
-            owners = self._owners(connection, found)
+            owners = [owner for row in found if (owner := owner_by_id(connection, row.owner)) is not None]
         visible = {owner.id for owner in self._guard.permitted(Operation.ENUMERATE, owners)}
         return tuple(self._decode(row) for row in found if row.owner in visible)
 
@@ -236,11 +236,6 @@ class SourceShelf:
         """Return the highest position the journal gave away, 0 if it is empty."""
         with self._database.read() as connection:
             return rows.journal_position(connection, self.collection)
-
-    def _owners(self, connection: apsw.Connection, found: Sequence[rows.SourceRow]) -> "builtins.list[OwnerRow]":
-        keys = [rows.source_owner_key(row.source_type, row.source_id) for row in found]
-        owners = (find_owner(connection, SOURCE, self.collection, key) for key in keys)
-        return [owner for owner in owners if owner is not None]
 
     def _decode(self, row: rows.SourceRow) -> SourceEntry:
         try:

@@ -13,7 +13,6 @@ from libctx_core.store.memory_schema import (
     RevisionRow,
     VersionRow,
 )
-from libctx_core.store.owners import MEMORY, OwnerRow, find_owner
 
 _VERSION = (
     "SELECT v.id, v.entry, e.entry_id, v.version, v.version_id, p.version_id, v.kind, v.text, v.digest, v.revision,"
@@ -21,15 +20,6 @@ _VERSION = (
     " LEFT JOIN memory_version p ON p.id = v.previous"
 )
 _ENTRY = "SELECT id, entry_id, version, active, state_version, purged_at, tags, context, slot FROM memory_entry"
-
-
-def memories_of(connection: apsw.Connection, collection: str) -> list[OwnerRow]:
-    """Return the owner objects of the memories of a collection, by key."""
-    keys = connection.execute(
-        "SELECT key FROM owner WHERE kind = ? AND collection = ? ORDER BY key", (MEMORY, collection)
-    ).fetchall()
-    found = (find_owner(connection, MEMORY, collection, key) for (key,) in cast("list[tuple[str]]", keys))
-    return [owner for owner in found if owner is not None]
 
 
 def read_head(connection: apsw.Connection, owner: int) -> HeadRow | None:

@@ -93,6 +93,15 @@ def owner_by_id(connection: apsw.Connection, owner_id: int) -> OwnerRow | None:
     return None
 
 
+def owners_of(connection: apsw.Connection, kind: str, collection: str) -> list[OwnerRow]:
+    """Return the owner rows of one kind in a collection, by key."""
+    found = connection.execute(
+        f"SELECT {_COLUMNS} FROM owner WHERE kind = ? AND collection = ? ORDER BY key",  # noqa: S608 - constant columns
+        (kind, collection),
+    )
+    return [OwnerRow(*row) for row in found]
+
+
 def create_owner(
     connection: apsw.Connection,
     kind: str,
