@@ -9,6 +9,7 @@ import numpy as np
 
 from libctx_core.errors import EmbeddingProfileError
 from libctx_core.ports import Embedder
+from libctx_core.search.matrix import dots
 from libctx_core.search.neighbours import VectorSearch
 from libctx_core.search.scope import Floats, Rows, Scope
 from libctx_core.search.vectors import VectorIndex
@@ -98,7 +99,7 @@ class VectorChannel:
         unit = query / np.float32(length) if length else query
         cosines = np.full(scope.size, np.nan, np.float32)
         for piece in held.pieces:
-            cosines[piece.rows] = piece.units @ unit
+            cosines[piece.rows] = dots(piece.units, unit)
         return cosines
 
     def _comparable(self, connection: apsw.Connection, scope: Scope) -> tuple[list[int], str | None]:

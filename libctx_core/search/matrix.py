@@ -102,6 +102,18 @@ def unit_rows(rows: "NDArray[np.float32]", out: "NDArray[np.float32] | None" = N
     return units
 
 
+def dots(rows: "NDArray[np.float32]", query: "NDArray[np.float32]") -> "NDArray[np.float32]":
+    """Return the product of each row with the query, computed on the calling thread.
+
+    A scan is bound by memory; BLAS would spread it over threads that mostly wait for each
+    other, which costs more CPU the busier the machine is.
+    """
+    import numpy as np
+
+    products: NDArray[np.float32] = np.einsum("ij,j->i", rows, query)
+    return products
+
+
 def best(scores: "NDArray[np.float32]", slots: "NDArray[np.int64]", k: int) -> "NDArray[np.intp]":
     """Return the indexes of the `k` highest scores, highest first, ties by ascending slot."""
     import numpy as np

@@ -25,7 +25,7 @@ from libctx_core.errors import (
 from libctx_core.search import accelerator
 from libctx_core.search.accelerator import NEVER, CodeTable
 from libctx_core.search.cache import ByteCache
-from libctx_core.search.matrix import OwnerMatrix, load, refresh, unit_rows
+from libctx_core.search.matrix import OwnerMatrix, dots, load, refresh, unit_rows
 from libctx_core.search.neighbours import Neighbour, masked, nearest_in_sql, neighbours
 from libctx_core.search.slots import SlotSet, contained
 from libctx_core.store.connection import vector_extension
@@ -203,7 +203,7 @@ class VectorIndex:
     ) -> list[Neighbour]:
         if permitted is not None and not permitted.negated and self._reads_rows(owner, state, len(permitted.slots)):
             slots, rows = read_some_vectors(connection, permitted.slots, state.dimension)
-            return neighbours(slots, unit_rows(rows) @ unit, k)
+            return neighbours(slots, dots(unit_rows(rows), unit), k)
         codes = self._coded(connection, owner, state)
         if codes is not None:
             return _measured(connection, codes, unit, k, permitted)
@@ -212,8 +212,8 @@ class VectorIndex:
         matrix = self.matrix(connection, owner, state)
         if permitted is not None and not permitted.negated and len(permitted.slots) * GATHER_SHARE < len(matrix.slots):
             rows_at = matrix.rows_of(permitted.slots)
-            return neighbours(matrix.slots[rows_at], matrix.units[rows_at] @ unit, k)
-        return neighbours(*masked(matrix.slots, matrix.units @ unit, matrix.alive, permitted), k)
+            return neighbours(matrix.slots[rows_at], dots(matrix.units[rows_at], unit), k)
+        return neighbours(*masked(matrix.slots, dots(matrix.units, unit), matrix.alive, permitted), k)
 
     def _scanned(
         self,
@@ -238,10 +238,10 @@ class VectorIndex:
         """Yield slots and cosines of all an owner's vectors, from the cache or in blocks from the file."""
         if self._is_too_large(state):
             for slots, rows in read_vectors(connection, *slot_range(owner), state.dimension):
-                yield slots, unit_rows(rows) @ unit
+                yield slots, dots(unit_rows(rows), unit)
             return
         matrix = self.matrix(connection, owner, state)
-        yield masked(matrix.slots, matrix.units @ unit, matrix.alive, None)
+        yield masked(matrix.slots, dots(matrix.units, unit), matrix.alive, None)
 
     def _coded(self, connection: apsw.Connection, owner: int, state: VectorState) -> CodeTable | None:
         """Return the owner's bit codes, if it needs them and they find enough."""
@@ -281,7 +281,7 @@ def _measured(
         distances[contained(codes.slots, permitted.slots) == permitted.negated] = NEVER
     candidates = codes.nearest(unit, distances, codes.calibration.candidates_for(k))
     slots, rows = read_some_vectors(connection, candidates, codes.state.dimension)
-    return neighbours(slots, unit_rows(rows) @ unit, k)
+    return neighbours(slots, dots(unit_rows(rows), unit), k)
 
 
 def _estimated(
@@ -293,7 +293,7 @@ def _estimated(
     yield codes.slots[alive], codes.estimates(distances[alive])
     candidates = codes.nearest(unit, distances, codes.calibration.candidates)
     slots, rows = read_some_vectors(connection, candidates, codes.state.dimension)
-    yield slots, unit_rows(rows) @ unit
+    yield slots, dots(unit_rows(rows), unit)
 
 
 def _unit(query: "Sequence[float] | NDArray[np.float32]") -> "NDArray[np.float32]":
