@@ -14,6 +14,7 @@ from libctx_core.concurrency import run_sync
 from libctx_core.errors import OptionalDependencyError
 from libctx_core.governor.indexer import Indexer
 from libctx_core.governor.memories import index_memories
+from libctx_core.governor.reindexing import Reindexing
 from libctx_core.governor.runtime import Runtime
 from libctx_core.library.view import LibraryView
 from libctx_core.models import check_identifier
@@ -138,7 +139,7 @@ class LibraryOfContext(LibraryView):
             progress: Called with records done and records in all.
         """
         self._authority.require_admin("reindex")
-        return self.index.reindex(self.database, self.embedder, progress)
+        return Reindexing(self._runtime, progress).run()
 
     def close(self) -> None:
         """Finish what is being written and close the file; calling it again does nothing."""

@@ -239,3 +239,28 @@ def test_help_imports_nothing_heavy():
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert result.stderr.strip() == "[]"
+
+
+# -- reindex ----------------------------------------------------------------------
+
+
+def test_reindex_with_another_embedder_and_back(libctx, filled):
+    changed = libctx("reindex", filled, "--embedder", "trigrams", "--json").json()
+    assert changed["embedder"].startswith("example-trigrams")
+    assert changed["records"] > 0
+    assert "libctx reindex" in libctx("doctor", filled).out
+    assert libctx("reindex", filled).out.endswith(f"records indexed with {static_profile()}\n")
+    assert "C-27" in libctx("consult", filled, "mooring berth", "-k", "1").out
+
+
+def static_profile():
+    from libctx_core.embedding import StaticEmbedder
+
+    return StaticEmbedder().profile_id
+
+
+def test_reindex_with_an_unknown_embedder_says_which_there_are(libctx, filled):
+    result = libctx("reindex", filled, "-e", "nowhere")
+    assert result.code == 1
+    assert result.err.startswith("error[plugin_not_found]:")
+    assert "static" in result.err
