@@ -54,11 +54,10 @@ class BankStore:
 
     def head(self, kind: str, key: str, /) -> StoredHead:
         """Return enrolment and stamp of a key, without reading its payload."""
-        found: tuple[Any, ...] = (None, None, None, None)
-        with self._database.read() as connection:
-            for row in connection.execute(_HEAD, (kind, self._collection, key)):
-                found = row
-        resource, boundary, version, stamp = found
+        rows = self._database.select(_HEAD, (kind, self._collection, key))
+        if not rows:
+            return StoredHead(None, None)
+        resource, boundary, version, stamp = rows[0]
         return StoredHead(state_of_columns(kind, resource, boundary, version), stamp)
 
     def stamp(self, kind: str, key: str, /) -> object | None:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import apsw
 
@@ -153,6 +153,32 @@ class Database:
                 yield connection
             finally:
                 self._take_back(connection)
+
+    def select(self, statement: str, bindings: tuple[object, ...]) -> list[tuple[Any, ...]]:
+        """Return the rows of one statement, a snapshot of its own; half the price of `read` for a look-up.
+
+        Raises:
+            StoreClosedError: The library is closed.
+        """
+        connection = self._idle_reader()
+        if connection is None:
+            with self.read() as lent:
+                return list(lent.execute(statement, bindings))
+        try:
+            return list(connection.execute(statement, bindings))
+        except apsw.Error:
+            with translated(self.path):
+                raise
+        finally:
+            self._take_back(connection)
+
+    def _idle_reader(self) -> apsw.Connection | None:
+        if self._closed or self.in_memory:
+            return None
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return None
 
     def _take_back(self, connection: apsw.Connection) -> None:
         """Keep a reader for the next caller, unless something still holds its snapshot."""

@@ -2,12 +2,14 @@
 
 import asyncio
 
+import apsw
 import pytest
 
 from libctx_core.bank import FileBankStore
+from libctx_core.errors import StoreClosedError, StoreError
 from libctx_core.store.bank import BankStore
 from libctx_core.store.database import Database
-from libctx_core.testing.access import PayloadStoreSuite, RemoteMemorySuite
+from libctx_core.testing.access import KIND, PayloadStoreSuite, RemoteMemorySuite
 from libctx_core.testing.access_fakes import AsyncRemoteMemory, FakeRemoteMemory
 
 
@@ -25,6 +27,26 @@ class TestDatabaseInMemory(PayloadStoreSuite):
         database = Database(":memory:")
         yield BankStore(database)
         database.close()
+
+
+@pytest.mark.parametrize("memory", [True, False])
+def test_a_closed_library_says_so_instead_of_missing_pages(tmp_path, memory):
+    database = Database(":memory:" if memory else tmp_path / "library.sqlite")
+    store = BankStore(database)
+    assert store.head(KIND, "k") == (None, None)
+    database.close()
+    with pytest.raises(StoreClosedError):
+        store.head(KIND, "k")
+
+
+def test_a_damaged_table_is_an_error_and_not_an_absence(tmp_path):
+    database = Database(tmp_path / "library.sqlite")
+    store = BankStore(database)
+    store.head(KIND, "k")
+    database.write(lambda connection: connection.execute("DROP TABLE bank_page"))
+    with pytest.raises((StoreError, apsw.SQLError)):
+        store.head(KIND, "k")
+    database.close()
 
 
 class TestFiles(PayloadStoreSuite):
