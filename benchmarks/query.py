@@ -21,6 +21,7 @@ from report import finish, options, percentiles
 from libctx_core.embedding import StaticEmbedder
 from libctx_core.embedding.static import piece_rows
 from libctx_core.search.index import SearchIndex
+from libctx_core.search.related import related_terms
 from libctx_core.search.request import SearchRequest
 from libctx_core.search.searcher import Searcher
 from libctx_core.store.database import Database
@@ -126,6 +127,7 @@ def measure(size: int, owners: int, count: int) -> dict[str, object]:
     questions = [source.question(source.rng.choice(texts)) for _ in range(count + 3)]
     embedder = StaticEmbedder()
     embedder.embed_query("load the table")
+    related_terms("table")
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "library.db"
         database = Database(path)

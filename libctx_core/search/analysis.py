@@ -24,7 +24,7 @@ MAX_TERM = 64
 """Characters kept of one term: a hash or a base64 line is found by its beginning."""
 
 MAX_QUERY = 20_000
-"""Characters of a question that are read."""
+"""Characters of a question that a searcher reads."""
 
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3040-\u30ff\u3130-\u318f"
@@ -196,7 +196,7 @@ def analyse_document(text: str, *, caption: str | None = None, occurred_at: floa
 
 def analyse_question(text: str) -> Question:
     """Return the words of a question and what it asks for; any string is a valid question."""
-    found = tuple(analyse_word(word) for word in split(text[:MAX_QUERY]))
+    found = tuple(analyse_word(word) for word in split(text))
     folded = [word.folded for word in found]
     pairs = set(pairwise(folded))
     plain = set(folded)

@@ -1,7 +1,7 @@
 """The write door of search: records, vectors, postings and attributes in one transaction."""
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,9 +25,11 @@ from libctx_core.store.index import (
     read_clock,
     read_state,
     read_tails,
+    terms_at,
     write_state,
 )
 from libctx_core.store.index_records import (
+    RecordRow,
     clear_records,
     delete_records,
     find_slot,
@@ -234,8 +236,8 @@ class SearchIndex:
             put_vectors(connection, owner, [(slot, _packed(vector))])
         if position < state.posted:
             names = _Names(connection, owner)
-            old, new = _analyse(stored.record), _analyse(record)
-            change_postings(connection, owner, position, drop=old.terms, put=new.terms)
+            new = _analyse(record)
+            change_postings(connection, owner, position, drop=_held(connection, state, stored), put=new.terms)
             before, after = change_attributes(
                 connection,
                 owner,
@@ -260,7 +262,7 @@ class SearchIndex:
             owner, position = owner_and_position(slot)
             state = states.setdefault(owner, _state(connection, owner))
             if position < state.posted:
-                change_postings(connection, owner, position, drop=_analyse(stored.record).terms, put={})
+                change_postings(connection, owner, position, drop=_held(connection, state, stored), put={})
                 before, _ = change_attributes(
                     connection, owner, position, lambda was: replace(_REMOVED, session=was.session)
                 )
@@ -306,6 +308,13 @@ def _state(connection: apsw.Connection, owner: int) -> IndexState:
         state.revision = read_clock(connection) + 1
         state.analysis = ANALYSIS_VERSION
     return state
+
+
+def _held(connection: apsw.Connection, state: IndexState, stored: RecordRow) -> Iterable[str]:
+    """Return the terms under which a record was posted, whichever analysis made them."""
+    if state.analysis == ANALYSIS_VERSION:
+        return _analyse(stored.record).terms
+    return terms_at(connection, state.owner, owner_and_position(stored.slot)[1])
 
 
 def _analyse(record: RecordInput) -> Document:

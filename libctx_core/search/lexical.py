@@ -16,6 +16,9 @@ POSTING_BUDGET = 60_000
 RELATED_BUDGET = 30_000
 """Postings of related terms looked at for one question."""
 
+MAX_WORDS = 40
+"""Words of a text that are scored; a longer one, such as a pasted page, is asked by its rarest words."""
+
 MAX_SEEKS = 10_000
 """Pairs of owner and term up to which related terms are looked up."""
 
@@ -90,6 +93,7 @@ def look_up(
         names: Words of which only the frequency is wanted.
         related: Look for words of like meaning too.
     """
+    related = related and len(words) <= MAX_WORDS
     own = dict.fromkeys(term for word in words for term in word.terms)
     near = {word.folded: related_terms(word.folded) if related and word.terms else () for word in words}
     others = dict.fromkeys(term for listed in near.values() for term, _ in listed)
@@ -100,13 +104,24 @@ def look_up(
     blocks = _blocks(connection, scope, list(wanted))
     counts = {term: sum(len(data) for _, data in found) // _ENTRY.itemsize for term, found in blocks.items()}
     idf = {term: inverse_document_frequency(scope.alive, counts.get(term, 0)) for term in (*own, *weighed)}
+    telling = _most_telling(words, idf)
+    own = dict.fromkeys(term for word in telling for term in word.terms)
     scored = _within(own, counts, POSTING_BUDGET)
     rows = _decoded({term: blocks[term] for term in (*scored, *_within(others, counts, RELATED_BUDGET))})
     return Lookup(
         [TermRows(*rows[term], idf[term]) for term in scored],
-        [_word_rows(word, near.get(word.folded, ()), rows, idf) for word in words if word.terms],
+        [_word_rows(word, near.get(word.folded, ()), rows, idf) for word in telling],
         idf,
     )
+
+
+def _most_telling(words: Sequence[Word], idf: Mapping[str, float]) -> list[Word]:
+    """Return the words that have terms, of a long text only the rarest."""
+    telling = [word for word in words if word.terms]
+    if len(telling) <= MAX_WORDS:
+        return telling
+    rarity = {word: max(idf[term] for term in word.terms) for word in telling}
+    return sorted(telling, key=lambda word: -rarity[word])[:MAX_WORDS]
 
 
 def _within(terms: Iterable[str], counts: Mapping[str, int], budget: int) -> list[str]:

@@ -4,7 +4,7 @@ import apsw
 import numpy as np
 
 from libctx_core.ports import Embedder
-from libctx_core.search.analysis import analyse_question
+from libctx_core.search.analysis import MAX_QUERY, analyse_question
 from libctx_core.search.cosines import VectorChannel
 from libctx_core.search.hits import as_hit, choose, explained, matched_by, neighbours_of
 from libctx_core.search.lexical import look_up
@@ -117,9 +117,10 @@ class Searcher:
         return combine(signals, self._weights, scope.size)
 
     def _gather(self, connection: apsw.Connection, scope: Scope, request: SearchRequest) -> Evidence:
-        question = analyse_question(request.text)
+        text = request.text[:MAX_QUERY]
+        question = analyse_question(text)
         numbers, places = named_speakers(scope, question.words)
-        words = [word for at, word in enumerate(question.words) if at not in places]
+        words = list(dict.fromkeys(word for at, word in enumerate(question.words) if at not in places))
         names = [question.words[at] for at in sorted(places)]
         if not any(word.terms for word in words):
             words, names = names, []
@@ -131,7 +132,7 @@ class Searcher:
         cosines = None
         if self._channel is not None and request.mode != "lexical":
             strict = request.mode != "auto"
-            cosines = self._channel.cosines(connection, scope, request.text, found.idf, strict=strict)
+            cosines = self._channel.cosines(connection, scope, text, found.idf, strict=strict)
         return Evidence(question, found, named, cosines)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import apsw
 
-from libctx_core.store.index_blocks import Block, Posting, decode, pack
+from libctx_core.store.index_blocks import MAX_OFFSET, Block, Posting, decode, pack
 from libctx_core.store.migrations import Component
 
 INDEX = Component(
@@ -241,21 +241,20 @@ def change_postings(
         )
 
 
-def read_postings(connection: apsw.Connection, owner: int, term: str) -> list[Block]:
-    """Return the blocks of a term in an owner, by rising position."""
-    return [
-        (first, data)
-        for first, data in connection.execute(
-            "SELECT first, data FROM posting WHERE owner = ? AND term = ? ORDER BY first", (owner, term)
-        )
-    ]
-
-
 def read_all_postings(connection: apsw.Connection, owner: int) -> Iterator[tuple[str, int, bytes]]:
     """Yield term, first position and entries of every block of an owner."""
     yield from connection.execute(
         "SELECT term, first, data FROM posting WHERE owner = ? ORDER BY term, first", (owner,)
     )
+
+
+def terms_at(connection: apsw.Connection, owner: int, position: int) -> list[str]:
+    """Return the terms that hold a position, by looking through all postings of the owner."""
+    return [
+        term
+        for term, first, data in read_all_postings(connection, owner)
+        if first <= position <= first + MAX_OFFSET and any(at == position for at, _ in decode(first, data))
+    ]
 
 
 def drop_postings(connection: apsw.Connection, owner: int) -> None:
