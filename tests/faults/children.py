@@ -102,3 +102,11 @@ def hold_a_snapshot(path: str) -> None:
     say(connection.execute("SELECT count(*) FROM event").fetchone()[0])
     wait_for_parent()
     say(connection.execute("SELECT count(*) FROM event").fetchone()[0])
+
+
+def enlist_and_wait() -> None:
+    """Say the name of a worker of this process."""
+    from libctx_core.governor import workers
+
+    say(workers.enlist())
+    wait_for_parent()
