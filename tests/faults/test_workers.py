@@ -39,8 +39,8 @@ def test_a_worker_lives_as_long_as_its_process():
 @linux
 def test_a_process_that_has_the_number_of_a_dead_one_is_not_taken_for_it():
     machine, pid, started, tail = workers.enlist().split("/")
-    assert workers.is_dead("/".join([machine, "1", "999999999999", tail]))
-    assert workers.is_dead("/".join([machine, pid, str(int(started) - 1), tail]))
+    assert workers.is_dead(f"{machine}/1/999999999999/{tail}")
+    assert workers.is_dead(f"{machine}/{pid}/{int(started) - 1}/{tail}")
 
 
 @pytest.mark.parametrize("name", ["", "somebody", "///", "host/x/1/a", "host/-1/1/a"])
