@@ -19,6 +19,11 @@ WINDOW_FLOOR = 0.25
 """Share of the recent window that remains right after it moved. A small share moves the
 window less often, which keeps the prefix; a large one keeps more of the last turns."""
 
+WHOLE_TURNS = WINDOW_FLOOR / 2
+"""Share of the recent window that whole turns must fill; below it, the turn in which the
+window begins is so long that its question and its newest steps are shown as well. Half the
+floor: where turns are of common size, the floor less the turn that was cut is more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Budgets:

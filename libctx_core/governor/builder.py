@@ -13,7 +13,8 @@ from libctx_core.governor.asking import asks
 from libctx_core.governor.budget import Budgets
 from libctx_core.governor.envelope import Desk, DeskItem, GovernedPrompt, Origin, Part
 from libctx_core.governor.omissions import list_omissions
-from libctx_core.governor.packing import Layout, fit_turn, give_to_desk, lay_out
+from libctx_core.governor.packing import Layout, fit_turn, lay_out
+from libctx_core.governor.recent import give_to_desk
 from libctx_core.governor.rendering import CONTINUED, Message, event_message
 from libctx_core.governor.retrieval import Reading
 from libctx_core.governor.runtime import Runtime
@@ -98,8 +99,8 @@ class Builder:
         )  # fmt: skip
         tail = _without(tail, question.hide)
         protected = [] if thread is None else self._protected(connection, tail, question)
-        tokens = self._token_lookup(connection, [*tail.window, *tail.turn, *protected])
-        grouped = group([*tail.window, *tail.turn], tokens, self.counter.count_message)
+        tokens = self._token_lookup(connection, [*tail.events, *protected])
+        grouped = group(tail.events, tokens, self.counter.count_message)
         before = sum(1 for unit in grouped.units if unit.sequence < tail.turn_start)
         fixed = self.counter.count_messages([]) + self.counter.count_tools(question.tools or [])
         system = self._system(question.system_prompt)
@@ -181,7 +182,7 @@ class Builder:
     ) -> list[desks.Candidate]:
         if not focus.strip() or self.budgets.desk < MIN_ITEM:
             return []
-        shown = [event.event_id for event in (*tail.window, *tail.turn, *layout.protected)]
+        shown = [event.event_id for event in (*layout.recent_events, *tail.turn, *layout.protected)]
         key = (focus, tail.turn[0].uid if tail.turn else None, head.revision, self.reading, self.budgets, tail.through)
         with state.lock:
             kept = state.turn
@@ -269,7 +270,7 @@ class Builder:
             return layout, [], None, 0
         wish = min(desks.wanted(items, self.counter), self.budgets.desk)
         if wish > layout.free:
-            kept, dropped = give_to_desk(layout.recent, wish - layout.free, self.budgets)
+            kept, dropped = give_to_desk(layout.recent, wish - layout.free, self.budgets, self.counter)
             layout = replace(
                 layout, recent=kept, left_out=(*layout.left_out, *dropped), free=layout.free + total(dropped)
             )
@@ -373,6 +374,7 @@ def _without(tail: Tail, hidden: Collection[str]) -> Tail:
     names = frozenset(hidden)
     return replace(
         tail,
+        question=None if tail.question is None or tail.question.event_id in names else tail.question,
         window=tuple(event for event in tail.window if event.event_id not in names),
         turn=tuple(event for event in tail.turn if event.event_id not in names),
     )

@@ -21,8 +21,10 @@ def list_omissions(
     left_out = [item.event for unit in layout.left_out for item in unit.items if item.event is not None]
     listed = {event.uid for event in (*left_out, *orphans)}
     rest = [event for event in near if event.uid not in shown and event.uid not in listed]
-    pinned = sum(1 for event in layout.protected if event.sequence < first_near)
-    older = tail.visible - len(near) - hidden - pinned
+    apart = {event.uid for event in layout.protected if event.sequence < first_near}
+    if tail.question is not None:
+        apart.add(tail.question.uid)
+    older = tail.visible - len(near) - hidden - len(apart)
     if older > 0:
         result.append(Omission("older than the recent window", older, 1, first_near - 1))
     for reason, events in (

@@ -4,12 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from libctx_core.errors import TurnTooLargeError
-from libctx_core.governor.budget import WINDOW_FLOOR, Budgets
+from libctx_core.governor.budget import WHOLE_TURNS, Budgets
+from libctx_core.governor.cutting import cut_message
 from libctx_core.governor.envelope import OmittedProtected
-from libctx_core.governor.rendering import PINNED_CLOSE, PINNED_OPEN, Message, block_message, item_line
+from libctx_core.governor.recent import protected_in, slim, take_newest
+from libctx_core.governor.rendering import PINNED_CLOSE, PINNED_OPEN, block_message, item_line
 from libctx_core.governor.units import Item, Unit, shrink_results, total
 from libctx_core.models import HEAD_ROLES, ContextEvent
-from libctx_core.tokens import TokenCounter, truncate_text
+from libctx_core.tokens import TokenCounter
 
 TRUNCATION = {"truncate_top": "top", "truncate_middle": "middle", "truncate_bottom": "bottom"}
 """Overflow modes of a turn, and the end of the text that each shortens."""
@@ -40,6 +42,11 @@ class Layout:
     protected: tuple[ContextEvent, ...]
     omitted_protected: tuple[OmittedProtected, ...]
     free: int
+
+    @property
+    def recent_events(self) -> tuple[ContextEvent, ...]:
+        """Events of the recent units that are shown."""
+        return tuple(item.event for unit in self.recent for item in unit.items if item.event is not None)
 
 
 @dataclass(slots=True)
@@ -84,47 +91,12 @@ def _cut_text(turn: tuple[Unit, ...], room: int, where: str, counter: TokenCount
         if not unit.starts_a_turn:
             continue
         item = unit.items[0]
-        message = _cut_message(item.message, item.tokens - excess, where, counter)
+        message = cut_message(item.message, item.tokens - excess, where, counter)
         if message is None:
             continue
         cut = Item(message, counter.count_message(message), item.event, cut=True, note=f"cut at the {where} to fit")
         changed[place] = Unit((cut,))
     return tuple(changed)
-
-
-def _cut_message(message: Message, room: int, where: str, counter: TokenCounter) -> Message | None:
-    """Return the message cut to `room` tokens, or None if its text cannot give enough."""
-    content = message["content"]
-    texts = [content] if isinstance(content, str) else [b["text"] for b in content if b.get("type") == "text"]
-    if not texts:
-        return None
-    longest = max(range(len(texts)), key=lambda index: len(texts[index]))
-    rest = _with_text(message, longest, "")
-    overhead = counter.count_message(rest)
-    allowance = room - overhead
-    while allowance > 0:
-        text, _ = truncate_text(texts[longest], allowance, counter, where=where)  # type: ignore[arg-type]
-        shorter = _with_text(message, longest, text)
-        over = counter.count_message(shorter) - room
-        if over <= 0:
-            return shorter
-        allowance -= over
-    return None
-
-
-def _with_text(message: Message, index: int, text: str) -> Message:
-    content = message["content"]
-    if isinstance(content, str):
-        return {**message, "content": text}
-    blocks = []
-    seen = -1
-    for block in content:
-        if block.get("type") == "text":
-            seen += 1
-            blocks.append({**block, "text": text} if seen == index else block)
-        else:
-            blocks.append(block)
-    return {**message, "content": blocks}
 
 
 def lay_out(
@@ -158,12 +130,13 @@ def lay_out(
     pins = _pin(protected, min(budgets.protected, free), in_window, tokens, counter)
     free -= pins.used
     ceiling = min(budgets.recent, max(0, free - budgets.desk_floor))
-    recent, left_out = take_newest(window, ceiling)
+    window = slim(window, budgets.recent, counter)
+    recent, left_out = take_newest(window, ceiling, counter, least=int(ceiling * WHOLE_TURNS))
     late_room = min(budgets.protected - pins.used, free - total(recent))
     pinned_late = _pin_left_out(left_out, pins, late_room, counter)
     pinned = _pinned_item(pins.pinned, counter)
     used = total(recent) + pinned_late
-    shown_protected = [*pins.shown, *_protected_in(recent)]
+    shown_protected = [*pins.shown, *protected_in(recent)]
     return Layout(
         head=(*head, *pins.head),
         pinned=pinned,
@@ -175,37 +148,6 @@ def lay_out(
         omitted_protected=tuple(pins.omitted),
         free=free - used,
     )
-
-
-def _protected_in(units: Sequence[Unit]) -> list[ContextEvent]:
-    return [item.event for unit in units for item in unit.items if item.event is not None and item.event.protected]
-
-
-def take_newest(window: Sequence[Unit], ceiling: int) -> tuple[tuple[Unit, ...], tuple[Unit, ...]]:
-    """Return the newest units within a ceiling, beginning with a user turn, and the older rest."""
-    used = 0
-    start = len(window)
-    for place in range(len(window) - 1, -1, -1):
-        used += window[place].tokens
-        if used > ceiling:
-            break
-        start = place
-    while start < len(window) and not window[start].starts_a_turn:
-        start += 1
-    return tuple(window[start:]), tuple(window[:start])
-
-
-def give_to_desk(recent: Sequence[Unit], wanted: int, budgets: Budgets) -> tuple[tuple[Unit, ...], tuple[Unit, ...]]:
-    """Drop the oldest recent units until `wanted` tokens are free.
-
-    The window keeps its floor, and units that hold a protected event.
-    """
-    floor = int(budgets.recent * WINDOW_FLOOR)
-    units = tuple(recent)
-    kept, dropped = take_newest(units, max(floor, total(recent) - wanted))
-    while _protected_in(dropped):
-        kept, dropped = units[len(dropped) - 1 :], dropped[:-1]
-    return kept, dropped
 
 
 def _pin(
@@ -239,7 +181,7 @@ def _pin(
 def _pin_left_out(left_out: Sequence[Unit], pins: _Pinning, room: int, counter: TokenCounter) -> int:
     """Pin the protected events of units that fell out of the window; return the tokens they took."""
     taken = 0
-    for event in sorted(_protected_in(left_out), key=lambda event: (-event.importance, event.sequence)):
+    for event in sorted(protected_in(left_out), key=lambda event: (-event.importance, event.sequence)):
         cost = _pin_cost(event, pins.pinned, counter)
         if taken + cost > room:
             pins.omitted.append(

@@ -3,12 +3,12 @@
 import bisect
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import apsw
 
-from libctx_core.governor.budget import window_start
+from libctx_core.governor.budget import WHOLE_TURNS, window_start
 from libctx_core.models import HEAD_ROLES, ContextEvent, Hit
 from libctx_core.store import events as log
 from libctx_core.store.events import ThreadHead
@@ -20,6 +20,9 @@ MAX_BYTES = 64 * 1024 * 1024
 """Approximate bytes of all that is kept."""
 
 MAX_KEPT_EVENTS = 2048
+MAX_LEAD_IN = 1024
+"""Events that are looked through for the question of a long turn."""
+
 _PAGE = 64
 _EVENT_BYTES = 600
 """What an event takes besides its text."""
@@ -78,6 +81,8 @@ class Tail:
         head: The thread's row.
         through: Newest sequence that counts.
         visible: Number of events up to there.
+        question: The user event of the turn in which the window begins, if that turn is so long
+            that the window holds little else; it stands before the window, not in it.
         window: Events of the recent window before the running turn, in order.
         turn: Events of the running turn, the user's first; empty if nobody waits for an answer.
         path: Newest visible sequence by branch; empty for a thread without forks.
@@ -86,9 +91,15 @@ class Tail:
     head: ThreadHead
     through: int
     visible: int
+    question: ContextEvent | None
     window: tuple[ContextEvent, ...]
     turn: tuple[ContextEvent, ...]
     path: dict[int, int]
+
+    @property
+    def events(self) -> tuple[ContextEvent, ...]:
+        """All its events, in order."""
+        return (*((self.question,) if self.question is not None else ()), *self.window, *self.turn)
 
     @property
     def turn_start(self) -> int:
@@ -123,23 +134,64 @@ def read_tail(
     with state.lock:
         _synchronise(connection, head, state)
         end = _last_visible(connection, head, state, newest, path)
-        total = end.running_total if end is not None else 0
-        start = _first_in_window(connection, head, state, newest, window_start(total, high))
-        stretch = _stretch(connection, head, state, start, newest)
-        seen = [event for event in stretch if _on(path, event)]
+        limit = window_start(end.running_total if end is not None else 0, high)
+
+        def look(start: int) -> list[ContextEvent]:
+            return [event for event in _stretch(connection, head, state, start, newest) if _on(path, event)]
+
+        start = _first_in_window(connection, head, state, newest, limit)
+        seen = look(start)
         cut = len(seen) if upcoming else _turn_start(seen)
         while cut is None:
             if start <= 1:
                 cut = len(seen)
                 break
             start = max(1, start - _PAGE)
-            stretch = _stretch(connection, head, state, start, newest)
-            seen = [event for event in stretch if _on(path, event)]
+            seen = look(start)
             cut = _turn_start(seen)
+        turn = seen[cut:]
+        window = [event for event in seen[:cut] if event.running_total > limit]
+        question = None
+        if _amid_a_long_turn(window, high):
+            question, window = _lead_in(look, start, seen[: cut - len(window)], window)
         state.size = sum(_EVENT_BYTES + len(event.content) for event in state.events)
-    limit = window_start(total, high)
-    window = tuple(event for event in seen[:cut] if event.running_total > limit)
-    return Tail(head, newest, _visible_count(connection, head, newest, path), window, tuple(seen[cut:]), path or {})
+    visible = _visible_count(connection, head, newest, path)
+    return Tail(head, newest, visible, question, tuple(window), tuple(turn), path or {})
+
+
+def _amid_a_long_turn(window: Sequence[ContextEvent], high: int) -> bool:
+    """Whether the window begins inside a turn, and whole turns hold little after it."""
+    opened = next((place for place, event in enumerate(window) if _asks(event)), len(window))
+    return opened > 0 and sum(event.token_count for event in window[opened:]) < int(high * WHOLE_TURNS)
+
+
+def _lead_in(
+    look: Callable[[int], list[ContextEvent]], start: int, earlier: list[ContextEvent], window: list[ContextEvent]
+) -> tuple[ContextEvent | None, list[ContextEvent]]:
+    """Return the user event of the turn a window begins in, and the window with its first call whole.
+
+    Args:
+        look: Reads the visible events from a sequence on.
+        start: Sequence from which `earlier` was read.
+        earlier: Visible events before the window, as far as they were read.
+        window: The window, not empty.
+    """
+    after = window[0].sequence
+    lowest = max(1, start - MAX_LEAD_IN)
+    while not any(map(_asks, earlier)) and start > lowest:
+        start = max(lowest, start - _PAGE)
+        earlier = [event for event in look(start) if event.sequence < after]
+    asked = next((place for place in range(len(earlier) - 1, -1, -1) if _asks(earlier[place])), None)
+    if asked is None:
+        return None, window
+    first = len(earlier)
+    while first > asked + 1 and (earlier[first] if first < len(earlier) else window[0]).role == "tool":
+        first -= 1
+    return earlier[asked], [*earlier[first:], *window]
+
+
+def _asks(event: ContextEvent) -> bool:
+    return event.role == "user" and not event.redacted
 
 
 def _on(path: dict[int, int] | None, event: ContextEvent) -> bool:
@@ -166,7 +218,7 @@ def _turn_start(seen: Sequence[ContextEvent]) -> int | None:
     if tail and seen[tail - 1].role == "assistant" and not seen[tail - 1].tool_calls:
         return len(seen)
     for place in range(tail - 1, -1, -1):
-        if seen[place].role == "user" and not seen[place].redacted:
+        if _asks(seen[place]):
             return place
     return None
 
