@@ -36,6 +36,7 @@ from libctx_core.store.index_records import (
     insert_records,
     read_record,
     read_records,
+    read_records_at,
     replace_record,
 )
 from libctx_core.store.owners import OWNERS
@@ -237,7 +238,9 @@ class SearchIndex:
         if position < state.posted:
             names = _Names(connection, owner)
             new = _analyse(record)
-            change_postings(connection, owner, position, drop=_held(connection, state, stored), put=new.terms)
+            held = dict.fromkeys(_held(connection, state, stored))
+            put = {**held, **new.terms}
+            change_postings(connection, owner, {term: {position: count} for term, count in put.items()})
             before, after = change_attributes(
                 connection,
                 owner,
@@ -253,27 +256,30 @@ class SearchIndex:
 
     def remove(self, connection: apsw.Connection, slots: Collection[int]) -> int:
         """Remove records, their words and vectors; return how many there were."""
-        states: dict[int, IndexState] = {}
-        gone: dict[int, list[int]] = defaultdict(list)
-        for slot in sorted(slots):
-            stored = read_record(connection, slot)
-            if stored is None:
-                continue
-            owner, position = owner_and_position(slot)
-            state = states.setdefault(owner, _state(connection, owner))
+        rows: dict[int, list[RecordRow]] = defaultdict(list)
+        for stored in read_records_at(connection, sorted(slots)):
+            rows[owner_and_position(stored.slot)[0]].append(stored)
+        for owner, gone in rows.items():
+            self._remove(connection, owner, gone)
+        return sum(map(len, rows.values()))
+
+    def _remove(self, connection: apsw.Connection, owner: int, gone: Sequence[RecordRow]) -> None:
+        state = _state(connection, owner)
+        changes: dict[str, dict[int, None]] = defaultdict(dict)
+        for stored in gone:
+            position = owner_and_position(stored.slot)[1]
             if position < state.posted:
-                change_postings(connection, owner, position, drop=_held(connection, state, stored), put={})
+                for term in _held(connection, state, stored):
+                    changes[term][position] = None
                 before, _ = change_attributes(
                     connection, owner, position, lambda was: replace(_REMOVED, session=was.session)
                 )
                 state.alive -= 1
                 state.length -= before.length
-            gone[owner].append(slot)
-        for owner, state in states.items():
-            delete_records(connection, owner, gone[owner])
-            state.revision = read_clock(connection) + 1
-            write_state(connection, state)
-        return sum(map(len, gone.values()))
+        change_postings(connection, owner, changes)
+        delete_records(connection, owner, [stored.slot for stored in gone])
+        state.revision = read_clock(connection) + 1
+        write_state(connection, state)
 
     def remove_owner(self, connection: apsw.Connection, owner_id: int) -> None:
         """Remove all records of an owner object and everything the index holds about it."""

@@ -208,37 +208,46 @@ def append_postings(
     connection.executemany("INSERT OR REPLACE INTO posting(owner, term, first, data) VALUES(?,?,?,?)", rows)
 
 
-def change_postings(
-    connection: apsw.Connection, owner: int, position: int, *, drop: Iterable[str], put: Mapping[str, int]
-) -> None:
-    """Replace the postings of one position in the middle of an owner.
+def change_postings(connection: apsw.Connection, owner: int, changes: Mapping[str, Mapping[int, int | None]]) -> None:
+    """Change postings in the middle of an owner.
 
     Args:
         connection: The writer, inside a transaction.
         owner: Owner id.
-        position: The record's position.
-        drop: Terms it had.
-        put: Terms it has now, with their frequencies.
+        changes: Per term, the new frequency at each position to change; None removes it.
     """
-    for term in sorted({*drop, *put}):
-        found = list(
-            connection.execute(
-                "SELECT first, data FROM posting WHERE owner = ? AND term = ? AND first <= ? "
-                "ORDER BY first DESC LIMIT 1",
-                (owner, term, position),
-            )
-        )
-        entries: dict[int, int] = {}
-        for first, data in found:
-            entries = dict(decode(first, data))
+    for term in sorted(changes):
+        waiting = sorted(changes[term].items())
+        while waiting:
+            first, entries, end = _block_around(connection, owner, term, waiting[0][0])
+            inside = [change for change in waiting if end is None or change[0] < end]
+            waiting = waiting[len(inside) :]
+            entries.update((position, frequency) for position, frequency in inside if frequency is not None)
+            for position, frequency in inside:
+                if frequency is None:
+                    entries.pop(position, None)
             connection.execute("DELETE FROM posting WHERE owner = ? AND term = ? AND first = ?", (owner, term, first))
-        entries.pop(position, None)
-        if term in put:
-            entries[position] = put[term]
-        connection.executemany(
-            "INSERT INTO posting(owner, term, first, data) VALUES(?,?,?,?)",
-            [(owner, term, first, data) for first, data in pack(sorted(entries.items()))],
-        )
+            connection.executemany(
+                "INSERT INTO posting(owner, term, first, data) VALUES(?,?,?,?)",
+                [(owner, term, start, data) for start, data in pack(sorted(entries.items()))],
+            )
+
+
+def _block_around(
+    connection: apsw.Connection, owner: int, term: str, position: int
+) -> tuple[int | None, dict[int, int], int | None]:
+    """Return the block a position falls into, its entries, and where the next block begins."""
+    first: int | None = None
+    entries: dict[int, int] = {}
+    for first, data in connection.execute(
+        "SELECT first, data FROM posting WHERE owner = ? AND term = ? AND first <= ? ORDER BY first DESC LIMIT 1",
+        (owner, term, position),
+    ):
+        entries = dict(decode(first, data))
+    end: int | None = connection.execute(
+        "SELECT min(first) FROM posting WHERE owner = ? AND term = ? AND first > ?", (owner, term, position)
+    ).get
+    return first, entries, end
 
 
 def read_all_postings(connection: apsw.Connection, owner: int) -> Iterator[tuple[str, int, bytes]]:
