@@ -130,15 +130,16 @@ class MemorySearch:
     def rank(self, owners: Sequence[OwnerRow], query: MemoryQuery, pool: int) -> Ranking:
         """Return up to `pool` candidates; see `search`."""
         used = self._check(query)
-        if self._indexer.profile is not None or used == "fts":
-            self._catch_up(owners, used, query.mode)
+        self._catch_up(owners, used, query.mode)
         with self._database.read() as connection:
             heads = {
                 owner.id: memory_ref(owner.key, head.revision)
                 for owner in owners
                 if (head := rows.read_head(connection, owner.id)) is not None
             }
-            found = self._find(connection, list(heads), query, pool) if heads else []
+            found: list[RecordHit] = []
+            if heads:
+                found, used = self._find(connection, list(heads), query, pool, used)
             hits, records, dropped = [], [], []
             for rank, record in enumerate(found, start=1):
                 hit = _anchored(connection, heads[record.owner], record)
@@ -161,7 +162,7 @@ class MemorySearch:
         for channel, name in wanted:
             if not owners or used not in ("hybrid", channel):
                 continue
-            found = self._find(connection, owners, replace(query, mode=channel), pool)
+            found, _ = self._find(connection, owners, replace(query, mode=channel), pool, channel)
             for place, record in enumerate((record for record in found if name in record.matched_by), start=1):
                 places.setdefault(record.key, {})[channel] = place
         return places
@@ -190,7 +191,10 @@ class MemorySearch:
             if mode in ("vector", "hybrid"):
                 raise CapabilityNotSupportedError(used, "the embedding model does not answer") from error
 
-    def _find(self, connection: apsw.Connection, owners: list[int], query: MemoryQuery, pool: int) -> list[RecordHit]:
+    def _find(
+        self, connection: apsw.Connection, owners: list[int], query: MemoryQuery, pool: int, used: MemoryUsedSearchMode
+    ) -> tuple[list[RecordHit], MemoryUsedSearchMode]:
+        """Return the candidates and the channels that were used: words alone if the model does not answer."""
         where = None
         if query.kinds or query.tags:
             where = [slot for owner in owners for slot in entry_slots(connection, owner, query.kinds, query.tags)]
@@ -204,13 +208,13 @@ class MemorySearch:
             explain=query.explain,
         )
         try:
-            return self._searcher.search_in(connection, request)
+            return self._searcher.search_in(connection, request), used
         except EmbeddingProfileError as error:
             raise CapabilityNotSupportedError(query.mode, str(error)) from error
         except (InferenceUnavailableError, InferenceTimeoutError) as error:
             if query.mode != "auto":
                 raise CapabilityNotSupportedError(query.mode, "the embedding model does not answer") from error
-            return self._searcher.search_in(connection, replace(request, mode="lexical"))
+            return self._searcher.search_in(connection, replace(request, mode="lexical")), "fts"
 
 
 def _anchored(connection: apsw.Connection, ref: ArtifactRef, record: RecordHit) -> MemoryHit | None:

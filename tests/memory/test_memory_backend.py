@@ -273,7 +273,10 @@ def test_any_embedding_model_can_be_the_librarys_embedder(tmp_path, open_memorie
     assert memories.search("aa", mode="vector", limit=1).hits[0].text == "aaaa aaaa"
     MemoryService(backend=memories.service()._backend, embedding_model=model)
     model.fail = True
-    assert memories.search("eeee", limit=1).mode in ("fts", "hybrid")
+    fallen_back = memories.search("eeee", limit=1, explain=True)
+    assert fallen_back.mode == "fts"
+    assert fallen_back.hits[0].text == "eeee eeee"
+    assert fallen_back.receipt.hits[0].channel_ranks == {"fts": 1}
     with pytest.raises(CapabilityNotSupportedError):
         memories.search("eeee", mode="vector")
     database.close()
