@@ -46,6 +46,7 @@ def two(library, access):
         view.shelve(f"The vault manual of {name} says {code}.", collection=name, book_id="manual")
         view.memories(name).remember(f"Vault code {code} belongs to {name}.")
         governor.flush()
+        view.memories(name).flush()
     return library, scopes
 
 
