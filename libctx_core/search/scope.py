@@ -28,6 +28,9 @@ ROW = np.dtype(
 SPARSE = 64
 """A term held by fewer than one row in this many has its neighbourhood counted row by row."""
 
+_LOGARITHMS = np.log1p(np.arange(0x10000)).astype(np.float32)
+"""``ln(1 + n)`` of every count an attribute can hold."""
+
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -36,12 +39,22 @@ Gain = Callable[[Floats, Floats], Floats]
 
 @dataclass(frozen=True, slots=True)
 class OwnerPart:
-    """One owner's share of a scope: its counters, raw attribute rows and names."""
+    """One owner's share of a scope: its counters, packed attribute rows and names."""
 
     state: IndexState
-    rows: NDArray[np.void]
+    packed: bytes
     speakers: dict[str, int]
     kinds: dict[str, int]
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return len(self.packed) // ROW.itemsize
+
+    @property
+    def rows(self) -> NDArray[np.void]:
+        """The rows, of type `ROW`."""
+        return np.frombuffer(self.packed, ROW)
 
 
 class Scope:
@@ -72,19 +85,20 @@ class Scope:
 
     def __init__(self, parts: Sequence[OwnerPart]) -> None:
         self.parts = tuple(parts)
-        sizes = np.array([len(part.rows) for part in parts], dtype=np.int64)
+        sizes = np.array([part.count for part in parts], dtype=np.int64)
         self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.size = int(self._starts[-1])
         self.owners = np.array([part.state.owner for part in parts], dtype=np.int64)
         self._start_of: dict[int, int] = dict(zip(self.owners.tolist(), self._starts.tolist(), strict=False))
-        raw = np.concatenate([part.rows for part in parts]) if parts else np.zeros(0, ROW)
+        packed = parts[0].packed if len(parts) == 1 else b"".join([part.packed for part in parts])
+        raw = np.frombuffer(packed, ROW)
         self.flags: NDArray[np.uint16] = raw["flags"].copy()
         self.is_alive: Bools = (self.flags & flags.ALIVE) != 0
         self.alive = int(np.count_nonzero(self.is_alive))
         self.length: Floats = raw["length"].astype(np.float32)
         self.average = self._mean(self.length)
-        self.verbosity: Floats = (np.log1p(raw["words"]) / 4).astype(np.float32)
-        self.news: Floats = (np.log1p(raw["fresh"]) / 2).astype(np.float32)
+        self.verbosity: Floats = _LOGARITHMS[raw["words"]] / np.float32(4)
+        self.news: Floats = _LOGARITHMS[raw["fresh"]] / np.float32(2)
         self._number_sessions(raw, sizes)
         self._number_speakers(raw, sizes)
 
@@ -92,7 +106,7 @@ class Scope:
         return float(values.sum(dtype=np.float64)) / max(1, self.alive) or 1.0
 
     def _number_sessions(self, raw: NDArray[np.void], sizes: Rows) -> None:
-        counts = [int(part.rows["session"].max()) + 1 if len(part.rows) else 0 for part in self.parts]
+        counts = [int(part.rows["session"].max()) + 1 if part.count else 0 for part in self.parts]
         bases = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         self.session: Rows = raw["session"].astype(np.int64) + np.repeat(bases[:-1], sizes)
         self.sessions = int(bases[-1])
@@ -181,7 +195,7 @@ class Scope:
             found = values.get(part.state.owner)
             if found is not None:
                 start = self._start_of[part.state.owner]
-                count = min(len(found), len(part.rows))
+                count = min(len(found), part.count)
                 spread[start : start + count] = found[:count]
         return spread
 

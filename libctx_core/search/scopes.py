@@ -5,10 +5,10 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 import apsw
-import numpy as np
 
-from libctx_core.search.scope import ROW, OwnerPart, Scope
+from libctx_core.search.scope import OwnerPart, Scope
 from libctx_core.store.index import (
+    ATTRIBUTE,
     ATTRIBUTE_BLOCK,
     IndexState,
     read_attributes,
@@ -72,9 +72,9 @@ def _part(connection: apsw.Connection, state: IndexState, old: OwnerPart | None)
             return old
         if old.state.posted < state.posted:
             kept = old.state.posted // ATTRIBUTE_BLOCK
-    rows = np.frombuffer(read_attributes(connection, state.owner, kept), ROW)
+    packed = read_attributes(connection, state.owner, kept)
     if old is not None and kept:
-        rows = np.concatenate([old.rows[: kept * ATTRIBUTE_BLOCK], rows])
+        packed = old.packed[: kept * ATTRIBUTE_BLOCK * ATTRIBUTE.size] + packed
     return OwnerPart(
-        state, rows, read_names(connection, state.owner, "speaker"), read_names(connection, state.owner, "kind")
+        state, packed, read_names(connection, state.owner, "speaker"), read_names(connection, state.owner, "kind")
     )

@@ -7,6 +7,7 @@ behind. Nothing here is rebuilt when a library is reopened.
 """
 
 import struct
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -143,11 +144,13 @@ def read_states(connection: apsw.Connection, owners: Sequence[int] | None) -> li
     if owners is None:
         rows = connection.execute(f"SELECT {_STATE} FROM index_state ORDER BY owner")  # noqa: S608
         return [IndexState(*row) for row in rows]
-    states: list[IndexState] = []
-    for owner in sorted(set(owners)):
-        rows = connection.execute(f"SELECT {_STATE} FROM index_state WHERE owner = ?", (owner,))  # noqa: S608
-        states.extend(IndexState(*row) for row in rows)
-    return states
+    if not owners:
+        return []
+    rows = connection.execute(
+        f"SELECT {_STATE} FROM index_state WHERE owner IN (SELECT value FROM carray(?)) ORDER BY owner",  # noqa: S608
+        (apsw.carray(array("q", owners)),),
+    )
+    return [IndexState(*row) for row in rows]
 
 
 def write_state(connection: apsw.Connection, state: IndexState) -> None:
