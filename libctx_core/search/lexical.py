@@ -95,7 +95,7 @@ def look_up(
     """
     related = related and len(words) <= MAX_WORDS
     own = dict.fromkeys(term for word in words for term in word.terms)
-    near = {word.folded: related_terms(word.folded) if related and word.terms else () for word in words}
+    near = {word: related_terms(word.terms[0]) if related and word.terms else () for word in words}
     others = dict.fromkeys(term for listed in near.values() for term, _ in listed)
     weighed = dict.fromkeys(term for word in names for term in word.terms)
     wanted = {**own, **weighed, **others}
@@ -110,7 +110,7 @@ def look_up(
     rows = _decoded({term: blocks[term] for term in (*scored, *_within(others, counts, RELATED_BUDGET))})
     return Lookup(
         [TermRows(*rows[term], idf[term]) for term in scored],
-        [_word_rows(word, near.get(word.folded, ()), rows, idf) for word in telling],
+        [_word_rows(word, near.get(word, ()), rows, idf) for word in telling],
         idf,
     )
 

@@ -36,17 +36,17 @@ class SignalWeights:
         speaker_first: The named speaker speaks of themselves.
     """
 
-    window: float = 2.92
-    speaker: float = 1.57
-    session: float = 1.63
-    verbosity: float = -1.0
-    news: float = 1.06
-    question: float = -0.52
-    time: float = 1.66
-    vector: float = 0.79
-    vector_window: float = 0.98
-    related: float = 2.31
-    speaker_first: float = 0.75
+    window: float = 2.86
+    speaker: float = 1.68
+    session: float = 1.73
+    verbosity: float = -0.65
+    news: float = 0.95
+    question: float = -0.53
+    time: float = 1.68
+    vector: float = 0.83
+    vector_window: float = 1.06
+    related: float = 2.2
+    speaker_first: float = 0.64
 
 
 WEIGHTS_VERSION = "1"

@@ -44,8 +44,8 @@ class RelevanceModel:
     intercept: float
 
 
-WITH_VECTORS = RelevanceModel(2.6, 3.56, 2.27, 0.66, 1.25, SPEAKER, -4.59)
-WORDS_ONLY = RelevanceModel(3.12, 3.77, 2.74, 0.0, 0.0, SPEAKER, -4.22)
+WITH_VECTORS = RelevanceModel(2.74, 3.5, 2.24, 0.61, 1.29, SPEAKER, -4.57)
+WORDS_ONLY = RelevanceModel(3.11, 3.73, 2.53, 0.0, 0.0, SPEAKER, -4.05)
 
 _WITH_VECTORS, _WORDS_ONLY = (np.array(astuple(model), np.float32) for model in (WITH_VECTORS, WORDS_ONLY))
 
