@@ -38,8 +38,13 @@ def data_folder() -> Path:
 
 
 def cpu_ms(work: Callable[[], Any], repeat: int = 1) -> list[float]:
-    """Return the CPU milliseconds of the calling thread for each run."""
-    gc.collect()
+    """Return the CPU milliseconds of the calling thread for each run.
+
+    Garbage is collected before a series, not before a single run: a collection empties
+    the processor's caches, which no caller does before each operation.
+    """
+    if repeat > 1:
+        gc.collect()
     times = []
     for _ in range(repeat):
         start = time.thread_time()
