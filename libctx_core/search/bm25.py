@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from libctx_core.search.columns import SPARSE, Columns, Floats, Rows
 from libctx_core.search.lexical import TermRows, WordRows, inverse_document_frequency
-from libctx_core.search.scope import Floats, Scope
 
 RECORD = (0.9, 0.4)
 """k1 and b for single records and their windows: conversational text is short, length says little."""
@@ -20,7 +20,7 @@ def saturated(frequency: Floats, length: Floats, average: float, k1: float, b: f
     return (frequency * np.float32(k1 + 1) / (frequency + norm)).astype(np.float32, copy=False)
 
 
-def record_scores(scope: Scope, terms: Sequence[TermRows]) -> Floats:
+def record_scores(scope: Columns, terms: Sequence[TermRows]) -> Floats:
     """Return the score of each row read by itself."""
     score = np.zeros(scope.size, np.float32)
     for term in terms:
@@ -29,7 +29,7 @@ def record_scores(scope: Scope, terms: Sequence[TermRows]) -> Floats:
     return score
 
 
-def window_scores(scope: Scope, terms: Sequence[TermRows]) -> Floats:
+def window_scores(scope: Columns, terms: Sequence[TermRows]) -> Floats:
     """Return the score of each row read together with its two neighbours on either side."""
     score = np.zeros(scope.size, np.float32)
     for term in terms:
@@ -42,20 +42,29 @@ def window_scores(scope: Scope, terms: Sequence[TermRows]) -> Floats:
     return score
 
 
-def session_scores(scope: Scope, terms: Sequence[TermRows]) -> Floats:
+def session_scores(scope: Columns, terms: Sequence[TermRows]) -> Floats:
     """Return the score of each session; how many sessions hold a term is counted in the scope."""
-    score = np.zeros(scope.sessions, np.float32)
+    score = np.zeros(len(scope.session_length), np.float32)
     average = float(scope.session_length.sum(dtype=np.float64)) / max(1, scope.session_alive) or 1.0
     for term in terms:
-        frequency = np.bincount(scope.session[term.rows], term.frequency, scope.sessions).astype(np.float32)
-        sessions = np.flatnonzero(frequency)
+        sessions, frequency = _sums(scope.session[term.rows], term.frequency, len(score))
         idf = inverse_document_frequency(scope.session_alive, len(sessions))
-        gained = saturated(frequency[sessions], scope.session_length[sessions], average, *SESSION)
+        gained = saturated(frequency, scope.session_length[sessions], average, *SESSION)
         score[sessions] += np.float32(idf) * gained
     return score
 
 
-def word_scores(scope: Scope, words: Sequence[WordRows]) -> Floats:
+def _sums(places: Rows, values: Floats, size: int) -> tuple[Rows, Floats]:
+    """Return the places that occur, and the sum of the values at each."""
+    if len(places) * SPARSE > size:
+        sums = np.bincount(places, values, size).astype(np.float32)
+        found = np.flatnonzero(sums)
+        return found, sums[found]
+    found, at = np.unique(places, return_inverse=True)
+    return found, np.bincount(at, values).astype(np.float32)
+
+
+def word_scores(scope: Columns, words: Sequence[WordRows]) -> Floats:
     """Return the share of the question's idf mass that each row holds, a related word counting by its closeness."""
     score = np.zeros(scope.size, np.float32)
     mass = sum(word.idf for word in words)

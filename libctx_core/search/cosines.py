@@ -9,9 +9,10 @@ import numpy as np
 
 from libctx_core.errors import EmbeddingProfileError
 from libctx_core.ports import Embedder
+from libctx_core.search.columns import Floats, Rows
 from libctx_core.search.matrix import dots
 from libctx_core.search.neighbours import VectorSearch
-from libctx_core.search.scope import Floats, Rows, Scope
+from libctx_core.search.scope import Scope
 from libctx_core.search.vectors import VectorIndex
 from libctx_core.search.weighting import WeightedEmbedder, word_weight
 from libctx_core.store.vectors import vector_state

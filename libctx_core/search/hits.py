@@ -8,9 +8,10 @@ import apsw
 import numpy as np
 
 from libctx_core.search.analysis import fold, split
+from libctx_core.search.columns import Bools, Floats, Rows
 from libctx_core.search.ranking import Measured, SignalWeights
 from libctx_core.search.request import RecordHit, SearchRequest
-from libctx_core.search.scope import Bools, Floats, Rows, Scope
+from libctx_core.search.scope import Scope
 from libctx_core.store.index_records import RecordRow, read_records_at
 from libctx_core.store.records import owner_and_position
 
@@ -93,19 +94,19 @@ def neighbours_of(
     return {row: tuple(as_hit(records[at]) for at in rows) for row, rows in near.items()}
 
 
-def matched_by(measured: Measured, row: int) -> tuple[str, ...]:
-    """Return the channels that found a row."""
+def matched_by(measured: Measured, place: int) -> tuple[str, ...]:
+    """Return the channels that found the row at a place of what was measured."""
     found = []
-    if measured.words is not None and measured.words[row] > 0:
+    if measured.words is not None and measured.words[place] > 0:
         found.append("lexical")
-    if "vector" in measured.signals and measured.signals["vector"][row] >= VECTOR_MATCH:
+    if "vector" in measured.signals and measured.signals["vector"][place] >= VECTOR_MATCH:
         found.append("vector")
     return tuple(found)
 
 
-def explained(measured: Measured, row: int, weights: SignalWeights) -> dict[str, float]:
-    """Return what each signal adds to the score of a row."""
-    return {name: float(values[row]) * getattr(weights, name) for name, values in measured.signals.items()}
+def explained(measured: Measured, place: int, weights: SignalWeights) -> dict[str, float]:
+    """Return what each signal adds to the score of the row at a place."""
+    return {name: float(values[place]) * getattr(weights, name) for name, values in measured.signals.items()}
 
 
 def as_hit(stored: RecordRow, **found: Unpack[Found]) -> RecordHit:

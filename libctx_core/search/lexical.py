@@ -1,23 +1,31 @@
 """The lexical channel: postings of the question's terms over the owners in scope, and their BM25."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import apsw
 import numpy as np
 
 from libctx_core.search.analysis import Word
+from libctx_core.search.columns import Floats, Rows
 from libctx_core.search.related import Related, related_terms
-from libctx_core.search.scope import Floats, Rows, Scope
+from libctx_core.search.scope import Scope
+from libctx_core.store.index_blocks import MAX_ENTRIES, Block
 
-POSTING_BUDGET = 60_000
+POSTING_BUDGET = 20_000
 """Postings scored for one question: rare terms first, and always the rarest one."""
 
-RELATED_BUDGET = 30_000
+RELATED_BUDGET = 20_000
 """Postings of related terms looked at for one question."""
 
 MAX_WORDS = 40
 """Words of a text that are scored; a longer one, such as a pasted page, is asked by its rarest words."""
+
+FEW_OWNERS = 4
+"""Owners up to which each is asked term by term, so that common terms need not be read whole."""
+
+SMALL = 20_000
+"""Rows of a scope up to which reading all terms in one statement is cheaper than that."""
 
 MAX_SEEKS = 10_000
 """Pairs of owner and term up to which related terms are looked up."""
@@ -73,6 +81,15 @@ class Lookup:
     words: list[WordRows]
     idf: dict[str, float]
 
+    def placed(self, rows: Rows) -> "Lookup":
+        """Return the same with the places of its rows among the given ones, which hold them all."""
+        terms = [replace(term, rows=np.searchsorted(rows, term.rows)) for term in self.terms]
+        words = [
+            replace(word, rows=[(closeness, np.searchsorted(rows, held)) for closeness, held in word.rows])
+            for word in self.words
+        ]
+        return Lookup(terms, words, self.idf)
+
 
 def look_up(
     connection: apsw.Connection,
@@ -101,12 +118,13 @@ def look_up(
     wanted = {**own, **weighed, **others}
     if len(scope.parts) * len(wanted) > MAX_SEEKS:
         wanted, near = {**own, **weighed}, {}
-    blocks = _blocks(connection, scope, list(wanted))
-    counts = {term: sum(len(data) for _, data in found) // _ENTRY.itemsize for term, found in blocks.items()}
+    blocks, counts = _blocks(connection, scope, sorted(wanted), limit=POSTING_BUDGET)
     idf = {term: inverse_document_frequency(scope.alive, counts.get(term, 0)) for term in (*own, *weighed)}
     telling = _most_telling(words, idf)
     own = dict.fromkeys(term for word in telling for term in word.terms)
     scored = _within(own, counts, POSTING_BUDGET)
+    if len(scored) == 1 and counts[scored[0]] > POSTING_BUDGET:
+        blocks |= _blocks(connection, scope, scored, limit=counts[scored[0]])[0]
     rows = _decoded({term: blocks[term] for term in (*scored, *_within(others, counts, RELATED_BUDGET))})
     return Lookup(
         [TermRows(*rows[term], idf[term]) for term in scored],
@@ -144,21 +162,44 @@ def _word_rows(
     return WordRows(max(idf[term] for term in word.terms), found)
 
 
-def _blocks(connection: apsw.Connection, scope: Scope, terms: Sequence[str]) -> dict[str, list[tuple[int, bytes]]]:
-    """Return the first row and the entries of each block of each term that occurs."""
-    found: dict[str, list[tuple[int, bytes]]] = {}
-    if terms:
+def _blocks(
+    connection: apsw.Connection, scope: Scope, terms: Sequence[str], *, limit: int
+) -> tuple[dict[str, list[Block]], dict[str, int]]:
+    """Return the blocks of each term that occurs, by first row, and the number of its postings.
+
+    Of a term with more than `limit` postings in one owner the rest is not read; how many
+    there are is estimated from the stretch that was.
+    """
+    blocks: dict[str, list[Block]] = {}
+    counts: dict[str, int] = {}
+    if len(scope.parts) > FEW_OWNERS or scope.size <= SMALL:
         for term, owner, first, data in connection.execute(
             # owner by owner, because an owner's postings lie together
             "SELECT t.value, p.owner, p.first, p.data FROM carray(?) AS o CROSS JOIN carray(?) AS t "
             "CROSS JOIN posting AS p ON p.owner = o.value AND p.term = t.value",
-            (apsw.carray(scope.owners), apsw.carray(tuple(sorted(terms)))),
+            (apsw.carray(scope.owners), apsw.carray(tuple(terms) or ("",))),
         ):
-            found.setdefault(term, []).append((scope.start(owner) + first, data))
-    return found
+            blocks.setdefault(term, []).append((scope.start(owner) + first, data))
+            counts[term] = counts.get(term, 0) + len(data) // _ENTRY.itemsize
+        return blocks, counts
+    most = limit // MAX_ENTRIES + 1
+    for owner in scope.owners.tolist():
+        start = scope.start(owner)
+        for term in terms:
+            found = connection.execute(
+                "SELECT first, data FROM posting WHERE owner = ? AND term = ? ORDER BY first LIMIT ?",
+                (owner, term, most),
+            ).fetchall()
+            if found:
+                count = sum([len(data) for _, data in found]) // _ENTRY.itemsize
+                if len(found) == most:
+                    count = max(count, count * scope.count(owner) // (found[-1][0] + 1))
+                blocks.setdefault(term, []).extend([(start + first, data) for first, data in found])
+                counts[term] = counts.get(term, 0) + count
+    return blocks, counts
 
 
-def _decoded(blocks: Mapping[str, list[tuple[int, bytes]]]) -> dict[str, tuple[Rows, Floats]]:
+def _decoded(blocks: Mapping[str, list[Block]]) -> dict[str, tuple[Rows, Floats]]:
     """Return rows and frequencies of each term; all blocks are decoded together."""
     every = [block for found in blocks.values() for block in found]
     entries = np.frombuffer(b"".join([data for _, data in every]), _ENTRY)

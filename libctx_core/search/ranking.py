@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from libctx_core.search import flags
 from libctx_core.search.analysis import Question
 from libctx_core.search.bm25 import record_scores, session_scores, window_scores, word_scores
+from libctx_core.search.columns import Bools, Columns, Floats, Rows
+from libctx_core.search.focus import Cosines
 from libctx_core.search.lexical import Lookup
-from libctx_core.search.scope import Bools, Floats, Scope
+from libctx_core.search.scope import Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,20 +65,21 @@ class Evidence:
         question: The analysed question.
         found: Rows of its words, names of speakers dropped.
         named: Whether each speaker of the scope is named in the question, or None if none is.
-        cosines: Cosine of each row, NaN where it has no vector; None without vectors.
+        cosines: Cosines of the rows; None without vectors.
     """
 
     question: Question
     found: Lookup
     named: Bools | None
-    cosines: Floats | None
+    cosines: Cosines | None
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A question measured against every row of a scope.
+    """A question measured against the rows of a scope, or some of them.
 
     Attributes:
+        rows: The rows that were measured, rising; None if all were.
         signals: Each signal that applies, by the name of its weight.
         words: BM25 of each row by itself; None if words were not asked.
         window: BM25 of each window, not scaled; None if words were not asked.
@@ -85,6 +88,7 @@ class Measured:
         rarity: That of a word that no record holds.
     """
 
+    rows: Rows | None
     signals: Mapping[str, Floats]
     words: Floats | None
     window: Floats | None
@@ -92,33 +96,38 @@ class Measured:
     mass: float
     rarity: float
 
+    def places(self, rows: Rows) -> Rows:
+        """Return where rows that were measured stand in the arrays."""
+        return rows if self.rows is None else np.searchsorted(self.rows, rows)
 
-def measure(scope: Scope, evidence: Evidence, *, with_words: bool) -> Measured:
-    """Return every signal over the rows of the scope.
+
+def measure(scope: Scope, evidence: Evidence, *, with_words: bool, rows: Rows | None = None) -> Measured:
+    """Return every signal over the rows of a scope.
 
     Args:
         scope: The records.
         evidence: What the channels found.
         with_words: Use the lexical channel and what is known of the records.
+        rows: Measure only these, which include `concerned` ones; None means all.
     """
+    columns = scope if rows is None else scope.narrowed(rows)
+    found = evidence.found if rows is None else evidence.found.placed(rows)
     signals: dict[str, Floats] = {}
     words = window = None
-    terms = evidence.found.terms
     if with_words:
-        words, window = record_scores(scope, terms), window_scores(scope, terms)
+        words, window = record_scores(columns, found.terms), window_scores(columns, found.terms)
         signals["window"] = _peak(window)
-        signals["session"] = _peak(session_scores(scope, terms))[scope.session]
-        signals["related"] = word_scores(scope, evidence.found.words)
-        signals |= _structure(scope, evidence)
+        signals["session"] = _peak(session_scores(columns, found.terms))[columns.session]
+        signals["related"] = word_scores(columns, found.words)
+        signals |= _structure(columns, evidence)
     if evidence.cosines is not None:
-        vector = _standard(evidence.cosines, scope.is_alive & np.isfinite(evidence.cosines))
-        signals["vector"] = vector
-        signals["vector_window"] = _standard(scope.windowed(vector) / scope.window_size, scope.is_alive)
-    asked = [word.idf for word in evidence.found.words]
-    return Measured(signals, words, window, len(asked), sum(asked), float(np.log1p(2 * scope.alive)))
+        signals["vector"] = evidence.cosines.plain(rows)
+        signals["vector_window"] = evidence.cosines.windows(rows)
+    asked = [word.idf for word in found.words]
+    return Measured(rows, signals, words, window, len(asked), sum(asked), float(np.log1p(2 * scope.alive)))
 
 
-def _structure(scope: Scope, evidence: Evidence) -> dict[str, Floats]:
+def _structure(scope: Columns, evidence: Evidence) -> dict[str, Floats]:
     found = {
         "verbosity": scope.verbosity,
         "news": scope.news,
@@ -164,7 +173,7 @@ def best(score: Floats, usable: Bools, k: int) -> NDArray[np.int64]:
     return rows[np.argsort(-values, kind="stable")][: max(k, 0)]
 
 
-def _flag(scope: Scope, bit: int) -> Floats:
+def _flag(scope: Columns, bit: int) -> Floats:
     result: Floats = ((scope.flags & bit) != 0).astype(np.float32)
     return result
 
@@ -172,16 +181,3 @@ def _flag(scope: Scope, bit: int) -> Floats:
 def _peak(scores: Floats) -> Floats:
     top = scores.max(initial=0)
     return scores / top if top > 0 else scores
-
-
-def _standard(values: Floats, known: Bools) -> Floats:
-    """Return z-scores divided by four over the known rows; 0 elsewhere."""
-    complete = bool(known.all())
-    sample = values if complete else values[known]
-    deviation = float(sample.std()) if len(sample) else 0.0
-    if deviation == 0:
-        return np.zeros(len(values), np.float32)
-    scaled = (values - np.float32(sample.mean())) * np.float32(1 / (4 * deviation))
-    if not complete:
-        scaled[~known] = 0
-    return scaled

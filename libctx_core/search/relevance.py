@@ -5,8 +5,8 @@ from dataclasses import astuple, dataclass
 import numpy as np
 
 from libctx_core.search.bm25 import RECORD
+from libctx_core.search.columns import Floats, Rows
 from libctx_core.search.ranking import Measured
-from libctx_core.search.scope import Floats, Rows
 
 PRIOR = 5.0
 """Added to every inverse document frequency where amounts are counted: in a store of a few
@@ -53,6 +53,7 @@ _WITH_VECTORS, _WORDS_ONLY = (np.array(astuple(model), np.float32) for model in 
 def features(measured: Measured, rows: Rows) -> Floats:
     """Return the values that a `RelevanceModel` weighs, one row each, the last column 1."""
     signals = measured.signals
+    rows = measured.places(rows)
     nothing = np.zeros(len(rows), np.float32)
     most = measured.mass * (RECORD[0] + 1)
     window = nothing if measured.window is None or not most else measured.window[rows] / np.float32(most)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from libctx_core.search import flags
 from libctx_core.search.analysis import analyse_word, split
+from libctx_core.search.columns import Bools, Columns, Floats, Rows, padded
 from libctx_core.store.index import IndexState
 from libctx_core.store.records import POSITION_BITS
 
@@ -25,16 +26,8 @@ ROW = np.dtype(
 )
 """Layout of `libctx_core.store.index.ATTRIBUTE`."""
 
-SPARSE = 64
-"""A term held by fewer than one row in this many has its neighbourhood counted row by row."""
-
 _LOGARITHMS = np.log1p(np.arange(0x10000)).astype(np.float32)
 """``ln(1 + n)`` of every count an attribute can hold."""
-
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
-Gain = Callable[[Floats, Floats], Floats]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,28 +50,13 @@ class OwnerPart:
         return np.frombuffer(self.packed, ROW)
 
 
-class Scope:
-    """The attribute columns of some owners, one row per position, owner after owner.
+class Scope(Columns):
+    """The columns of some owners, one row per position, owner after owner.
 
     Attributes:
         parts: The owners, by rising id.
         owners: Their ids.
-        size: Rows, those of removed records included.
-        is_alive: Whether a row's record exists.
-        alive: Records that exist.
-        length: Indexed terms of each row.
-        average: Their mean.
-        window_length: Length of each row with its two neighbours on either side.
-        window_average: Their mean.
-        window_size: Rows in each such window.
-        session: Session of each row, numbered through the scope.
-        sessions: One more than the highest such number.
-        session_length: Length of each session.
-        session_alive: Sessions that hold words.
-        flags: Flag bits of each row.
-        verbosity: ``ln(1 + content words) / 4`` of each row.
-        news: ``ln(1 + fresh terms) / 2`` of each row.
-        speaker: Speaker of each row, numbered through the scope; 0 if unknown.
+        window_size: Rows in the window of each row.
         speakers: One more than the highest such number.
         names: Speakers' folded names and their numbers.
     """
@@ -92,13 +70,13 @@ class Scope:
         self._start_of: dict[int, int] = dict(zip(self.owners.tolist(), self._starts.tolist(), strict=False))
         packed = parts[0].packed if len(parts) == 1 else b"".join([part.packed for part in parts])
         raw = np.frombuffer(packed, ROW)
-        self.flags: NDArray[np.uint16] = raw["flags"].copy()
-        self.is_alive: Bools = (self.flags & flags.ALIVE) != 0
+        self.flags = raw["flags"].copy()
+        self.is_alive = (self.flags & flags.ALIVE) != 0
         self.alive = int(np.count_nonzero(self.is_alive))
-        self.length: Floats = raw["length"].astype(np.float32)
+        self.length = raw["length"].astype(np.float32)
         self.average = self._mean(self.length)
-        self.verbosity: Floats = _LOGARITHMS[raw["words"]] / np.float32(4)
-        self.news: Floats = _LOGARITHMS[raw["fresh"]] / np.float32(2)
+        self.verbosity = _LOGARITHMS[raw["words"]] / np.float32(4)
+        self.news = _LOGARITHMS[raw["fresh"]] / np.float32(2)
         self._number_sessions(raw, sizes)
         self._number_speakers(raw, sizes)
 
@@ -108,15 +86,10 @@ class Scope:
     def _number_sessions(self, raw: NDArray[np.void], sizes: Rows) -> None:
         counts = [int(part.rows["session"].max()) + 1 if part.count else 0 for part in self.parts]
         bases = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        self.session: Rows = raw["session"].astype(np.int64) + np.repeat(bases[:-1], sizes)
-        self.sessions = int(bases[-1])
-        self.session_length: Floats = np.bincount(self.session, self.length, self.sessions).astype(np.float32)
+        self.session = raw["session"].astype(np.int64) + np.repeat(bases[:-1], sizes)
+        self.session_length = np.bincount(self.session, self.length, int(bases[-1])).astype(np.float32)
         self.session_alive = int(np.count_nonzero(self.session_length))
-        self._joined = {
-            step: np.append(self.session[:-step] == self.session[step:], np.zeros(min(step, self.size), np.bool_))
-            for step in (1, 2)
-        }
-        self._factors = {step: joined[:-step].astype(np.float32) for step, joined in self._joined.items()}
+        self.join({step: padded(self.session[:-step] == self.session[step:], self.size) for step in (1, 2)})
         self.window_length = self.windowed(self.length)
         self.window_average = self._mean(self.window_length)
         self.window_size = self.windowed(np.ones(self.size, np.float32))
@@ -133,44 +106,31 @@ class Scope:
                     self.names.setdefault(folded, []).append(total + ordinal)
             total += max(part.speakers.values(), default=0)
         own = raw["speaker"].astype(np.int64)
-        self.speaker: Rows = np.where(own > 0, own + np.repeat(np.array(bases, np.int64), sizes), 0)
+        self.speaker = np.where(own > 0, own + np.repeat(np.array(bases, np.int64), sizes), 0)
         self.speakers = total + 1
 
     # -- neighbourhoods -------------------------------------------------------
 
-    def windowed(self, values: Floats) -> Floats:
-        """Return each row's sum with its two neighbours on either side within the session."""
-        total = values.copy()
-        for step, factor in self._factors.items():
-            if len(factor):
-                total[:-step] += values[step:] * factor
-                total[step:] += values[:-step] * factor
+    def window_sums(self, values: Callable[[Rows], Floats], rows: Rows) -> Floats:
+        """Return the sum over the window of each of some rows, of values that are asked for by row."""
+        total = values(rows)
+        for step, joined in self._joined.items():
+            after, before = joined[rows], joined[rows - step] & (rows >= step)
+            total[after] += values(rows[after] + step)
+            total[before] += values(rows[before] - step)
         return total
 
-    def add_windowed(self, score: Floats, rows: Rows, values: Floats, gain: Gain) -> None:
-        """Add to each row what its window gains, for values that are 0 outside the given rows.
-
-        Args:
-            score: Changed in place.
-            rows: Rows with a value, each once.
-            values: Their values.
-            gain: From sums over windows and the lengths of these windows to what they gain.
-        """
-        spread = np.zeros(self.size, np.float32)
-        spread[rows] = values
-        if len(rows) * SPARSE > self.size:
-            score += gain(self.windowed(spread), self.window_length)
-            return
-        places = [rows]
+    def around(self, rows: Rows) -> Bools:
+        """Return which rows are the given ones or within two places of one, in its session."""
+        marked = np.zeros(self.size, np.bool_)
+        marked[rows] = True
+        # the row in between too, whatever its session: what lies two places on is found by counting
+        marked[np.minimum(rows + 1, self.size - 1)] = True
+        marked[np.maximum(rows - 1, 0)] = True
         for step, joined in self._joined.items():
-            after = joined[rows]
-            before = joined[rows - step] & (rows >= step)
-            for near, own in ((rows[after] + step, values[after]), (rows[before] - step, values[before])):
-                spread[near] += own
-                places.append(near)
-        # a row reached from two sides is written twice, each time with the same sum
-        touched = np.concatenate(places)
-        score[touched] = score[touched] + gain(spread[touched], self.window_length[touched])
+            marked[rows[joined[rows]] + step] = True
+            marked[rows[joined[rows - step] & (rows >= step)] - step] = True
+        return marked
 
     def near(self, row: int, reach: int) -> list[int]:
         """Return the rows of the same session within `reach` of a row, itself left out."""

@@ -5,7 +5,9 @@ import numpy as np
 
 from libctx_core.ports import Embedder
 from libctx_core.search.analysis import MAX_QUERY, analyse_question
+from libctx_core.search.columns import Bools, Floats
 from libctx_core.search.cosines import VectorChannel
+from libctx_core.search.focus import LARGE, Cosines, concerned
 from libctx_core.search.hits import as_hit, choose, explained, matched_by, neighbours_of
 from libctx_core.search.lexical import look_up
 from libctx_core.search.neighbours import VectorSearch
@@ -21,7 +23,7 @@ from libctx_core.search.ranking import (
 )
 from libctx_core.search.relevance import relevance
 from libctx_core.search.request import RecordHit, SearchRequest
-from libctx_core.search.scope import Bools, Floats, Scope
+from libctx_core.search.scope import Scope
 from libctx_core.search.scopes import ScopeCache
 from libctx_core.search.speakers import named_speakers
 from libctx_core.search.vectors import VectorIndex
@@ -78,19 +80,23 @@ class Searcher:
         usable = _usable(connection, scope, request)
         if request.k < 1 or not usable.any():
             return []
-        measured = self._measure(connection, scope, request)
-        score = self._score(measured, scope, usable, request)
         selective = request.dedupe or request.min_relevance > 0
-        rows = best(score, usable, max(POOL, 4 * request.k) if selective else request.k)
+        wanted = max(POOL, 4 * request.k) if selective else request.k
+        measured = self._measure(scope, self._gather(connection, scope, request), usable, wanted, request)
+        here = usable if measured.rows is None else usable[measured.rows]
+        score = self._score(measured, here, request)
+        places = best(score, here, wanted)
+        rows = places if measured.rows is None else measured.rows[places]
         chosen = choose(connection, scope, rows, relevance(measured, rows), request)
         near = neighbours_of(connection, scope, usable, chosen, request.neighbours) if request.neighbours else {}
+        place_of = dict(zip(rows.tolist(), places.tolist(), strict=True))
         return [
             as_hit(
                 each.stored,
-                score=float(score[each.row]),
+                score=float(score[place_of[each.row]]),
                 relevance=each.relevance,
-                matched_by=matched_by(measured, each.row),
-                signals=explained(measured, each.row, self._weights) if request.explain else {},
+                matched_by=matched_by(measured, place_of[each.row]),
+                signals=explained(measured, place_of[each.row], self._weights) if request.explain else {},
                 neighbours=near.get(each.row, ()),
             )
             for each in chosen
@@ -104,17 +110,26 @@ class Searcher:
         """
         with self._database.read() as connection:
             scope = self._scopes.get(connection, request.owners)
-            return scope, self._measure(connection, scope, request)
+            evidence = self._gather(connection, scope, request)
+            return scope, measure(scope, evidence, with_words=request.mode != "vector")
 
-    def _measure(self, connection: apsw.Connection, scope: Scope, request: SearchRequest) -> Measured:
-        return measure(scope, self._gather(connection, scope, request), with_words=request.mode != "vector")
+    def _measure(
+        self, scope: Scope, evidence: Evidence, usable: Bools, wanted: int, request: SearchRequest
+    ) -> Measured:
+        """Measure the rows the question concerns, all where the scope is small or too few of those are usable."""
+        rows = None
+        if scope.size > LARGE:
+            rows = concerned(scope, evidence.found, evidence.cosines)
+            if np.count_nonzero(usable[rows]) < wanted:
+                rows = None
+        return measure(scope, evidence, with_words=request.mode != "vector", rows=rows)
 
-    def _score(self, measured: Measured, scope: Scope, usable: Bools, request: SearchRequest) -> Floats:
+    def _score(self, measured: Measured, usable: Bools, request: SearchRequest) -> Floats:
         signals = measured.signals
         if request.fusion == "rrf":
             lists = [scores for scores in (measured.words, signals.get("vector")) if scores is not None]
             return reciprocal_ranks(lists, usable, request.rrf_k)
-        return combine(signals, self._weights, scope.size)
+        return combine(signals, self._weights, len(usable))
 
     def _gather(self, connection: apsw.Connection, scope: Scope, request: SearchRequest) -> Evidence:
         text = request.text[:MAX_QUERY]
@@ -133,7 +148,7 @@ class Searcher:
         if self._channel is not None and request.mode != "lexical":
             strict = request.mode != "auto"
             cosines = self._channel.cosines(connection, scope, text, found.idf, strict=strict)
-        return Evidence(question, found, named, cosines)
+        return Evidence(question, found, named, None if cosines is None else Cosines(scope, cosines))
 
 
 def _usable(connection: apsw.Connection, scope: Scope, request: SearchRequest) -> Bools:

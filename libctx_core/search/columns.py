@@ -1,0 +1,110 @@
+"""What ranking reads instead of records: arrays of one value per row."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+SPARSE = 64
+"""A term held by fewer than one row in this many has its neighbourhood counted row by row."""
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
+Gain = Callable[[Floats, Floats], Floats]
+
+
+class Columns:
+    """What ranking knows of some rows, in arrays of one value per row.
+
+    Attributes:
+        size: Rows, those of removed records included.
+        is_alive: Whether a row's record exists.
+        length: Indexed terms of each row.
+        window_length: Length of each row with its two neighbours on either side.
+        session: Session of each row, numbered through the scope.
+        flags: Flag bits of each row.
+        verbosity: ``ln(1 + content words) / 4`` of each row.
+        news: ``ln(1 + fresh terms) / 2`` of each row.
+        speaker: Speaker of each row, numbered through the scope; 0 if unknown.
+        alive: Records that exist in the whole scope.
+        average: Mean length of a record there.
+        window_average: Mean length of a window there.
+        session_length: Length of each session there.
+        session_alive: Sessions there that hold words.
+    """
+
+    size: int
+    is_alive: Bools
+    length: Floats
+    window_length: Floats
+    session: Rows
+    flags: NDArray[np.uint16]
+    verbosity: Floats
+    news: Floats
+    speaker: Rows
+    alive: int
+    average: float
+    window_average: float
+    session_length: Floats
+    session_alive: int
+
+    def join(self, joined: dict[int, Bools]) -> None:
+        """Take note which rows belong to one session with the row one and two places on."""
+        self._joined = joined
+        self._factors = {step: each[:-step].astype(np.float32) for step, each in joined.items()}
+
+    def windowed(self, values: Floats) -> Floats:
+        """Return each row's sum with its two neighbours on either side within the session."""
+        total = values.copy()
+        for step, factor in self._factors.items():
+            if len(factor):
+                total[:-step] += values[step:] * factor
+                total[step:] += values[:-step] * factor
+        return total
+
+    def add_windowed(self, score: Floats, rows: Rows, values: Floats, gain: Gain) -> None:
+        """Add to each row what its window gains, for values that are 0 outside the given rows.
+
+        Args:
+            score: Changed in place.
+            rows: Rows with a value, each once.
+            values: Their values.
+            gain: From sums over windows and the lengths of these windows to what they gain.
+        """
+        spread = np.zeros(self.size, np.float32)
+        spread[rows] = values
+        if len(rows) * SPARSE > self.size:
+            score += gain(self.windowed(spread), self.window_length)
+            return
+        places = [rows]
+        for step, joined in self._joined.items():
+            after = joined[rows]
+            before = joined[rows - step] & (rows >= step)
+            for near, own in ((rows[after] + step, values[after]), (rows[before] - step, values[before])):
+                spread[near] += own
+                places.append(near)
+        # a row reached from two sides is written twice, each time with the same sum
+        touched = np.concatenate(places)
+        score[touched] = score[touched] + gain(spread[touched], self.window_length[touched])
+
+    def narrowed(self, rows: Rows) -> "Columns":
+        """Return the columns of some rows, rising; what is said of the whole scope stays."""
+        part = Columns()
+        part.size = len(rows)
+        for name in ("is_alive", "length", "window_length", "session", "flags", "verbosity", "news", "speaker"):
+            setattr(part, name, getattr(self, name)[rows])
+        for name in ("alive", "average", "window_average", "session_length", "session_alive"):
+            setattr(part, name, getattr(self, name))
+        part.join(
+            {
+                step: padded(self._joined[step][rows[:-step]] & (rows[step:] - rows[:-step] == step), len(rows))
+                for step in (1, 2)
+            }
+        )
+        return part
+
+
+def padded(joined: Bools, size: int) -> Bools:
+    """Return the flags with False for the last rows, which have no row that far on."""
+    return np.append(joined, np.zeros(size - len(joined), np.bool_))

@@ -1,0 +1,85 @@
+"""Large scopes: the rows that a question can concern, so that only those are measured."""
+
+import numpy as np
+
+from libctx_core.search.columns import Bools, Floats, Rows
+from libctx_core.search.lexical import Lookup
+from libctx_core.search.scope import Scope
+
+LARGE = 200_000
+"""Rows from which only those are measured that hold a word of the question, lie near one, or are close by vector."""
+
+CLOSE = 2.5
+"""Standard deviations above the mean cosine from which a row is close."""
+
+SAMPLE = 65_536
+"""Rows by which the cosines of a larger scope are standardised."""
+
+WINDOW_SAMPLE = 8_192
+"""Rows by which their windows are, where not all are measured."""
+
+
+class Cosines:
+    """The cosines of a scope on a scale of their own: deviations from their mean, divided by four.
+
+    Args:
+        scope: The records.
+        cosines: Cosine of each row, NaN where it has no vector.
+    """
+
+    def __init__(self, scope: Scope, cosines: Floats) -> None:
+        self._scope = scope
+        self._cosines = cosines
+        self._sample = np.arange(0, scope.size, max(1, scope.size // SAMPLE))
+        known = scope.is_alive[self._sample] & np.isfinite(cosines[self._sample])
+        self._mean, self._scale = _scaling(cosines[self._sample], known)
+
+    def plain(self, rows: Rows | None = None) -> Floats:
+        """Return the standardised cosine of each row, 0 where it has none."""
+        cosines = self._cosines if rows is None else self._cosines[rows]
+        scaled = (cosines - self._mean) * self._scale
+        missing = np.isnan(scaled)
+        if missing.any():
+            scaled[missing] = 0
+        return scaled
+
+    def windows(self, rows: Rows | None = None) -> Floats:
+        """Return each row's mean with its two neighbours on either side, standardised likewise."""
+        scope = self._scope
+        if rows is None:
+            means = scope.windowed(self.plain()) / scope.window_size
+            sample = self._sample
+            measured = means[sample]
+        else:
+            means = scope.window_sums(self.plain, rows) / scope.window_size[rows]
+            sample = self._sample[:: max(1, len(self._sample) // WINDOW_SAMPLE)]
+            measured = scope.window_sums(self.plain, sample) / scope.window_size[sample]
+        mean, scale = _scaling(measured, scope.is_alive[sample])
+        return (means - mean) * scale
+
+    def close(self) -> Bools:
+        """Return which rows are close."""
+        if not self._scale:
+            return np.zeros(self._scope.size, np.bool_)
+        return self._cosines > self._mean + np.float32(CLOSE / 4) / self._scale
+
+
+def _scaling(values: Floats, known: Bools) -> tuple[np.float32, np.float32]:
+    """Return the mean of the known values, and the factor that makes four of their deviations one."""
+    sample = values if known.all() else values[known]
+    deviation = float(sample.std()) if len(sample) else 0.0
+    if deviation == 0:
+        return np.float32(0), np.float32(0)
+    return np.float32(sample.mean()), np.float32(1 / (4 * deviation))
+
+
+def concerned(scope: Scope, found: Lookup, cosines: Cosines | None) -> Rows:
+    """Return the rows that hold a word of the question or a related one, lie near the former, or are close."""
+    own = [term.rows for term in found.terms]
+    marked = scope.around(np.concatenate(own) if own else np.zeros(0, np.int64))
+    for word in found.words:
+        for _, rows in word.rows:
+            marked[rows] = True
+    if cosines is not None:
+        marked |= cosines.close()
+    return np.flatnonzero(marked)
