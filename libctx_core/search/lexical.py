@@ -51,7 +51,7 @@ class TermRows:
 
 def inverse_document_frequency(records: int, holding: int) -> float:
     """Return BM25's weight of a term that `holding` of `records` hold; never negative."""
-    return float(np.log1p((records - holding + 0.5) / (holding + 0.5)))
+    return float(np.log1p((max(records - holding, 0) + 0.5) / (holding + 0.5)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def look_up(
     own = dict.fromkeys(term for word in telling for term in word.terms)
     scored = _within(own, counts, POSTING_BUDGET)
     if len(scored) == 1 and counts[scored[0]] > POSTING_BUDGET:
-        blocks |= _blocks(connection, scope, scored, limit=counts[scored[0]])[0]
+        blocks |= _blocks(connection, scope, scored, limit=scope.size)[0]
     rows = _decoded({term: blocks[term] for term in (*scored, *_within(others, counts, RELATED_BUDGET))})
     return Lookup(
         [TermRows(*rows[term], idf[term]) for term in scored],
@@ -192,8 +192,9 @@ def _blocks(
             ).fetchall()
             if found:
                 count = sum([len(data) for _, data in found]) // _ENTRY.itemsize
-                if len(found) == most:
-                    count = max(count, count * scope.count(owner) // (found[-1][0] + 1))
+                last, tail = found[-1]
+                if len(found) == most and last:
+                    count = max(count, (count - len(tail) // _ENTRY.itemsize) * scope.count(owner) // last)
                 blocks.setdefault(term, []).extend([(start + first, data) for first, data in found])
                 counts[term] = counts.get(term, 0) + count
     return blocks, counts
