@@ -1,5 +1,6 @@
 """What every governor of one library shares."""
 
+import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from libctx_core.store import Database
 from libctx_core.store.access import PermittedOwners
 
 if TYPE_CHECKING:
+    from libctx_core.bank import ContextBank
     from libctx_core.governor.indexer import Indexer
     from libctx_core.search.index import SearchIndex
     from libctx_core.search.searcher import Searcher
@@ -31,6 +33,8 @@ class Runtime:
         indexer: Makes durable events searchable; None in a read-only library.
         permitted: Remembers which owner objects a scope may search.
         states: What is kept of the threads in use.
+        banks: Open context banks by collection; their pages are shared by every view.
+        lock: Held while a bank is opened.
         clock: Seconds since the epoch.
     """
 
@@ -43,6 +47,8 @@ class Runtime:
     indexer: "Indexer | None" = None
     permitted: PermittedOwners = field(default_factory=PermittedOwners)
     states: ThreadStates = field(default_factory=ThreadStates)
+    banks: "dict[str, ContextBank]" = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
     clock: Clock = system_clock
 
     def observe(self, name: str, attributes: dict[str, str | int | float | bool]) -> None:

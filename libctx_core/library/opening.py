@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from libctx_core.access.authority import Authority
-from libctx_core.access.context import ContextAccess
+from libctx_core.access.context import AdminToken, ContextAccess
 from libctx_core.access.context import access as default_access
 from libctx_core.access.policy import UnscopedPolicy
 from libctx_core.concurrency import run_sync
@@ -117,28 +117,34 @@ class LibraryOfContext(LibraryView):
         """The library file."""
         return self.database.path
 
-    def backup(self, target: str | os.PathLike[str]) -> None:
+    def backup(self, target: str | os.PathLike[str], *, token: AdminToken | None = None) -> None:
         """Copy the library to a new file, consistent while others write.
+
+        Args:
+            target: The new file.
+            token: The host's proof (`ContextAccess.take_admin_token`), which a library with
+                ``access="required"`` asks for.
 
         Raises:
             StorePathError: The target exists, or cannot be created.
             ScopeActiveError: A scope is in force.
         """
-        self._authority.require_admin("backup")
+        self._authority.require_admin("backup", token)
         self.database.backup(target)
 
-    def vacuum(self) -> None:
-        """Return free pages to the file system."""
-        self._authority.require_admin("vacuum")
+    def vacuum(self, *, token: AdminToken | None = None) -> None:
+        """Return free pages to the file system; `token` as in `backup`."""
+        self._authority.require_admin("vacuum", token)
         self.database.vacuum()
 
-    def reindex(self, progress: Callable[[int, int], None] | None = None) -> int:
+    def reindex(self, progress: Callable[[int, int], None] | None = None, *, token: AdminToken | None = None) -> int:
         """Embed and index everything again, with the embedder at hand; return the number of records.
 
         Args:
             progress: Called with records done and records in all.
+            token: The host's proof, as in `backup`.
         """
-        self._authority.require_admin("reindex")
+        self._authority.require_admin("reindex", token)
         return Reindexing(self._runtime, progress).run()
 
     def close(self) -> None:

@@ -27,6 +27,7 @@ from libctx_core.store.database import Database
 from libctx_core.tokens import TokenCounter
 
 if TYPE_CHECKING:
+    from libctx_core.bank import ContextBank
     from libctx_core.memory.memories import Memories
     from libctx_core.search.index import SearchIndex
 
@@ -291,6 +292,26 @@ class LibraryView:
     def memories(self, collection: str) -> "Memories":
         """Return the memories of a collection."""
         return open_memories(self._runtime, self._authority, check_identifier("collection", collection))
+
+    # -- bank -----------------------------------------------------------------
+
+    def bank(self, collection: str = "bank") -> "ContextBank":
+        """Return the context bank of a collection: pages, lorebooks, todo lists, and the tools over them.
+
+        All views of the library share its pages, locks and cache; each keeps its own scope.
+        """
+        from libctx_core.bank import ContextBank
+        from libctx_core.store.bank import BankStore
+
+        name = check_identifier("collection", collection)
+        with self._runtime.lock:
+            shared = self._runtime.banks.get(name)
+            if shared is None:
+                shared = self._runtime.banks[name] = ContextBank(
+                    BankStore(self.database, name), self._runtime.authority
+                )
+        scope = self._authority.handle
+        return shared if scope is None else shared.scoped(scope)
 
     # -- the whole ------------------------------------------------------------
 

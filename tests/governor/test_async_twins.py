@@ -9,7 +9,7 @@ from libctx_core import ContextGovernor, LibraryOfContext, LibraryView
 
 NO_TWIN = {
     "key", "counter", "token_budget", "scoped", "open_context_governor", "token_counter", "open_reading_desk", "stats",
-    "database", "index", "runtime", "embedder", "plugins", "authority", "namespace", "memories",
+    "database", "index", "runtime", "embedder", "plugins", "authority", "namespace", "memories", "bank",
 }  # fmt: skip
 
 
