@@ -50,11 +50,13 @@ def failing_embedder():
 @pytest.fixture(autouse=True)
 def settings(embedder):
     """Keep LlamaIndex's global settings offline, and as they were."""
-    before = (Settings._embed_model, Settings._node_parser)
+    before = (Settings._embed_model, Settings._node_parser, Settings._transformations)
     Settings.embed_model = embedder
     Settings.node_parser = SentenceSplitter(chunk_size=64, chunk_overlap=0)
+    # the first use anywhere in the process keeps the parser it met
+    Settings._transformations = None
     yield
-    Settings._embed_model, Settings._node_parser = before
+    Settings._embed_model, Settings._node_parser, Settings._transformations = before
 
 
 @pytest.fixture
