@@ -51,11 +51,13 @@ class Word:
         folded: The word without case and accents.
         terms: Its index terms; none for a stop word.
         bits: Flags it sets on its record.
+        capital: Whether it begins with a capital letter.
     """
 
     folded: str
     terms: tuple[str, ...]
     bits: int
+    capital: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +115,8 @@ def _analyse(word: str) -> Word:
     if folded in words.FIRST_PERSON:
         bits |= flags.FIRST_PERSON
     if folded in words.STOP_WORDS:
-        return Word(folded, (), bits)
-    return Word(folded, _word_terms(word, folded), bits)
+        return Word(folded, (), bits, word[0].isupper())
+    return Word(folded, _word_terms(word, folded), bits, word[0].isupper())
 
 
 def _term(folded: str) -> str:

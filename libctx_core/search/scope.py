@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from libctx_core.search import flags
 from libctx_core.search.analysis import analyse_word, split
 from libctx_core.search.columns import Bools, Columns, Floats, Rows, padded
+from libctx_core.search.speakers import name_keys
 from libctx_core.store.index import IndexState
 from libctx_core.store.records import POSITION_BITS
 
@@ -58,7 +59,7 @@ class Scope(Columns):
         owners: Their ids.
         window_size: Rows in the window of each row.
         speakers: One more than the highest such number.
-        names: Speakers' folded names and their numbers.
+        names: Numbers of the speakers by what names them, see `name_keys`.
     """
 
     def __init__(self, parts: Sequence[OwnerPart]) -> None:
@@ -101,9 +102,8 @@ class Scope(Columns):
         for part in self.parts:
             bases.append(total)
             for name, ordinal in part.speakers.items():
-                folded = tuple(analyse_word(word).folded for word in split(name))
-                if folded:
-                    self.names.setdefault(folded, []).append(total + ordinal)
+                for key in name_keys([analyse_word(word).folded for word in split(name)]):
+                    self.names.setdefault(key, []).append(total + ordinal)
             total += max(part.speakers.values(), default=0)
         own = raw["speaker"].astype(np.int64)
         self.speaker = np.where(own > 0, own + np.repeat(np.array(bases, np.int64), sizes), 0)

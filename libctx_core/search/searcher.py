@@ -134,8 +134,9 @@ class Searcher:
     def _gather(self, connection: apsw.Connection, scope: Scope, request: SearchRequest) -> Evidence:
         text = request.text[:MAX_QUERY]
         question = analyse_question(text)
-        numbers, places = named_speakers(scope, question.words)
-        words = list(dict.fromkeys(word for at, word in enumerate(question.words) if at not in places))
+        numbers, places = named_speakers(scope.names, question.words)
+        words = [word for at, word in enumerate(question.words) if at not in places]
+        words = list({word.terms: word for word in words}.values())
         names = [question.words[at] for at in sorted(places)]
         if not any(word.terms for word in words):
             words, names = names, []

@@ -117,6 +117,13 @@ def test_speakers_of_two_words_are_meant_by_both(database):
     assert "speaker" not in ask(database, "How is the project?", explain=True)[0].signals
 
 
+def test_a_name_that_is_a_common_word_is_meant_where_it_is_written_as_a_name(database):
+    add(database, "talk", records_of([("Will", "I sing."), ("Ana", "It rains.")]))
+    assert "speaker" not in ask(database, "What will happen?", explain=True)[0].signals
+    assert "speaker" not in ask(database, "Will it rain?", explain=True)[0].signals
+    assert "speaker" in ask(database, "What does Will do?", explain=True)[0].signals
+
+
 def test_neighbours_come_along_and_stay_in_their_session(database):
     made = records_of(["north", "harbour", "south"], session="one") + records_of(
         ["east", "west"], prefix="s", session="two"
