@@ -24,8 +24,8 @@ class Columns:
         window_length: Length of each row with its two neighbours on either side.
         session: Session of each row, numbered through the scope.
         flags: Flag bits of each row.
-        verbosity: ``ln(1 + content words) / 4`` of each row.
-        news: ``ln(1 + fresh terms) / 2`` of each row.
+        verbosity: ``ln(1 + content words) / 4`` of each row that was spoken, their mean elsewhere.
+        news: ``ln(1 + fresh terms) / 2`` of each row that was spoken, their mean elsewhere.
         speaker: Speaker of each row, numbered through the scope; 0 if unknown.
         alive: Records that exist in the whole scope.
         average: Mean length of a record there.

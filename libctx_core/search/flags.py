@@ -11,3 +11,6 @@ TIME = 4
 
 FIRST_PERSON = 8
 """It speaks of the speaker."""
+
+SPOKEN = 16
+"""It is part of a conversation: it has a role, a speaker or a time."""

@@ -9,7 +9,7 @@ import apsw
 
 from libctx_core.search import flags
 from libctx_core.search.analysis import ANALYSIS_VERSION, Document, analyse_document
-from libctx_core.search.sittings import place_record
+from libctx_core.search.sittings import is_spoken, place_record
 from libctx_core.store.database import Database
 from libctx_core.store.index import (
     INDEX,
@@ -333,7 +333,7 @@ def _attributes(record: RecordInput, document: Document, session: int, names: _N
         length=document.length,
         words=document.words,
         speaker=names.ordinal("speaker", record.speaker),
-        flags=document.bits | flags.ALIVE,
+        flags=document.bits | flags.ALIVE | (flags.SPOKEN if is_spoken(record) else 0),
         kind=names.ordinal("kind", record.kind),
         role=names.ordinal("role", record.role),
         fresh=0,

@@ -30,7 +30,7 @@ class SignalWeights:
         session: BM25 of the whole session.
         verbosity: ``ln(1 + content words) / 4``.
         news: ``ln(1 + terms nobody used before in its owner) / 2``: what it was first to speak of.
-        question: The record is a question.
+        question: The record is a question somebody asked.
         time: The question asks when, and the record holds a word of time.
         vector: Cosine, standardised over the scope, divided by four.
         vector_window: Mean of that over the record and its two neighbours on either side, likewise.
@@ -131,7 +131,7 @@ def _structure(scope: Columns, evidence: Evidence) -> dict[str, Floats]:
     found = {
         "verbosity": scope.verbosity,
         "news": scope.news,
-        "question": _flag(scope, flags.QUESTION),
+        "question": _flag(scope, flags.QUESTION | flags.SPOKEN),
     }
     if evidence.question.asks_time:
         found["time"] = _flag(scope, flags.TIME)
@@ -173,9 +173,9 @@ def best(score: Floats, usable: Bools, k: int) -> NDArray[np.int64]:
     return rows[np.argsort(-values, kind="stable")][: max(k, 0)]
 
 
-def _flag(scope: Columns, bit: int) -> Floats:
-    result: Floats = ((scope.flags & bit) != 0).astype(np.float32)
-    return result
+def _flag(scope: Columns, bits: int) -> Floats:
+    held: Floats = ((scope.flags & bits) == bits).astype(np.float32)
+    return held
 
 
 def _peak(scores: Floats) -> Floats:

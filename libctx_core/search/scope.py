@@ -76,8 +76,9 @@ class Scope(Columns):
         self.alive = int(np.count_nonzero(self.is_alive))
         self.length = raw["length"].astype(np.float32)
         self.average = self._mean(self.length)
-        self.verbosity = _LOGARITHMS[raw["words"]] / np.float32(4)
-        self.news = _LOGARITHMS[raw["fresh"]] / np.float32(2)
+        spoken = (self.flags & flags.SPOKEN) != 0
+        self.verbosity = _neutral(_LOGARITHMS[raw["words"]] / np.float32(4), spoken)
+        self.news = _neutral(_LOGARITHMS[raw["fresh"]] / np.float32(2), spoken)
         self._number_sessions(raw, sizes)
         self._number_speakers(raw, sizes)
 
@@ -190,3 +191,11 @@ class Scope(Columns):
     def nbytes(self) -> int:
         """Approximate bytes held."""
         return self.size * 80 + 4096 * len(self.parts)
+
+
+def _neutral(values: Floats, spoken: Bools) -> Floats:
+    """Return the values with their mean in place of those of records outside a conversation."""
+    if spoken.all():
+        return values
+    mean = values[spoken].mean(dtype=np.float64) if spoken.any() else 0.0
+    return np.where(spoken, values, np.float32(mean))

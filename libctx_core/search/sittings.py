@@ -36,7 +36,7 @@ def place_record(state: IndexState, record: RecordInput, names: Ordinals) -> int
         state.sitting += 1
         state.sitting_size = 0
     state.sitting_ref = record.ref
-    if record.ref is None and _is_spoken(record):
+    if record.ref is None and is_spoken(record):
         state.sitting_size += 1
         state.sitting_at = record.occurred_at if record.occurred_at is not None else state.sitting_at
     return state.sitting
@@ -45,11 +45,12 @@ def place_record(state: IndexState, record: RecordInput, names: Ordinals) -> int
 def _begins(state: IndexState, record: RecordInput) -> bool:
     if record.ref is not None:
         return record.ref != state.sitting_ref
-    if not _is_spoken(record) or not 0 < state.sitting_size < SITTING_SIZE:
+    if not is_spoken(record) or not 0 < state.sitting_size < SITTING_SIZE:
         return True
     last = state.sitting_at
     return last is not None and record.occurred_at is not None and abs(record.occurred_at - last) > SITTING_GAP
 
 
-def _is_spoken(record: RecordInput) -> bool:
+def is_spoken(record: RecordInput) -> bool:
+    """Tell whether a record is part of a conversation."""
     return record.role is not None or record.speaker is not None or record.occurred_at is not None

@@ -142,7 +142,9 @@ def check(database, owner):
             if document is None:
                 assert row.flags == row.length == row.words == 0
                 continue
-            assert (row.length, row.words, row.flags) == (document.length, document.words, document.bits | flags.ALIVE)
+            spoken = flags.SPOKEN if stored[position].speaker or stored[position].occurred_at else 0
+            assert (row.length, row.words) == (document.length, document.words)
+            assert row.flags == document.bits | flags.ALIVE | spoken
             assert names["speaker"].get(row.speaker) == stored[position].speaker
             assert names["kind"][row.kind] == stored[position].kind
         assert state.alive == len(documents)

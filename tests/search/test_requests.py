@@ -167,11 +167,15 @@ def test_channels_say_what_they_matched(database):
 
 
 def test_records_without_conversation_degrade_to_words(database):
-    made = [RecordInput(key=str(at), kind="node", text=text) for at, text in enumerate(["ferry", "lamp", "ferry lamp"])]
+    made = [
+        RecordInput(key=str(at), kind="node", text=text)
+        for at, text in enumerate(["ferry", "lamp", "a ferry? a lamp?"])
+    ]
     add(database, "nodes", made)
     best = ask(database, "ferry lamp", explain=True)
     assert keys(best)[0] == "2"
     assert "speaker" not in best[0].signals
+    assert len({(hit.signals["news"], hit.signals["verbosity"], hit.signals["question"]) for hit in best}) == 1
     # a record that stands alone has no neighbours to gain from
     assert {hit.key: hit.signals["window"] for hit in best}["1"] < best[0].signals["window"]
 
