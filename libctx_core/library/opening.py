@@ -14,7 +14,6 @@ from libctx_core.concurrency import run_sync
 from libctx_core.errors import OptionalDependencyError
 from libctx_core.governor.indexer import Indexer
 from libctx_core.governor.memories import index_memories
-from libctx_core.governor.reindexing import Reindexing
 from libctx_core.governor.runtime import Runtime
 from libctx_core.library.view import LibraryView
 from libctx_core.models import check_identifier
@@ -144,6 +143,8 @@ class LibraryOfContext(LibraryView):
             progress: Called with records done and records in all.
             token: The host's proof, as in `backup`.
         """
+        from libctx_core.governor.reindexing import Reindexing
+
         self._authority.require_admin("reindex", token)
         return Reindexing(self._runtime, progress).run()
 
