@@ -15,6 +15,7 @@ from libctx_core.search.neighbours import VectorSearch
 from libctx_core.search.scope import Scope
 from libctx_core.search.vectors import VectorIndex
 from libctx_core.search.weighting import WeightedEmbedder, word_weight
+from libctx_core.store.database import Database
 from libctx_core.store.vectors import vector_state
 
 MANY = 16
@@ -50,6 +51,7 @@ class VectorChannel:
         self._vectors = vectors
         self._embedder = embedder
         self._held: _Held | None = None
+        self._asked: list[int] = []
 
     def cosines(
         self, connection: apsw.Connection, scope: Scope, text: str, idf: Mapping[str, float], *, strict: bool
@@ -74,7 +76,13 @@ class VectorChannel:
             raise EmbeddingProfileError(foreign, self._embedder.profile_id)
         if not owners:
             return None
+        self._asked = owners
         return scope.spread(index.similarities(connection, owners, self._embed(text, idf)))
+
+    def save(self, database: Database) -> None:
+        """Store what took long to derive from the vectors asked last; call it outside a read."""
+        for owner in self._asked:
+            self._vectors.save_codes(database, owner)
 
     def _of_many(
         self,

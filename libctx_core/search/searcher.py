@@ -72,7 +72,17 @@ class Searcher:
             EmbeddingProfileError: Vectors were asked for and come from another embedder.
         """
         with self._database.read() as connection:
-            return self.search_in(connection, request)
+            hits = self.search_in(connection, request)
+        self.save()
+        return hits
+
+    def save(self) -> None:
+        """Store what took long to derive while searching large owners; `search` does it by itself.
+
+        Call it outside a read, after `search_in`.
+        """
+        if self._channel is not None:
+            self._channel.save(self._database)
 
     def search_in(self, connection: apsw.Connection, request: SearchRequest) -> list[RecordHit]:
         """Do what `search` does on the snapshot of a connection."""

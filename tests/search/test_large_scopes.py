@@ -8,6 +8,7 @@ from libctx_core.embedding import StaticEmbedder
 from libctx_core.search import lexical, searcher
 from libctx_core.search.request import SearchRequest
 from libctx_core.search.searcher import Searcher
+from libctx_core.search.vectors import VectorIndex
 from tests.search.library import add, keys, records_of
 
 WORDS = [
@@ -61,3 +62,15 @@ def test_common_terms_are_read_as_far_as_the_budget_goes(database, monkeypatch):
     # a term that stands alone is read whole, however common
     only = Searcher(database).search(SearchRequest(text="harbour", owners=[owner], k=1_500))
     assert all("lexical" in hit.matched_by for hit in only)
+
+
+def test_codes_of_a_large_owner_are_kept_in_the_file_after_a_search(database, talk):
+    embedder = StaticEmbedder()
+    small_cache = VectorIndex(cache_bytes=1)
+    searching = Searcher(database, embedder, vectors=small_cache)
+    before = searching.search(SearchRequest(text=questions()[0], owners=[talk]))
+    stored = database.size()
+    searching.save()
+    assert database.size() == stored, "saved once, not again"
+    again = Searcher(database, embedder, vectors=VectorIndex(cache_bytes=1))
+    assert keys(again.search(SearchRequest(text=questions()[0], owners=[talk]))) == keys(before)
