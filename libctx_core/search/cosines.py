@@ -1,8 +1,8 @@
 """The vector channel: cosines of a question with every record in scope."""
 
-import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import is_not
 
 import apsw
 import numpy as np
@@ -12,30 +12,33 @@ from libctx_core.ports import Embedder
 from libctx_core.search.columns import Floats, Rows
 from libctx_core.search.matrix import dots
 from libctx_core.search.neighbours import VectorSearch
-from libctx_core.search.scope import Scope
+from libctx_core.search.scope import OwnerPart, Scope
 from libctx_core.search.vectors import VectorIndex
 from libctx_core.search.weighting import WeightedEmbedder, word_weight
 from libctx_core.store.database import Database
 from libctx_core.store.vectors import vector_state
 
 MANY = 16
-"""Owners from which their matrices are held together for as long as the scope does not change."""
+"""Owners from which their matrices are held together."""
+
+GROUP = 32
+"""Owners held as one matrix. A change of one of them copies these again, not the whole scope."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
-    """Some rows of a scope and their unit vectors."""
+class _Group:
+    """Some owners of a scope, next to each other, as one matrix.
 
-    rows: slice | Rows
-    units: Floats
+    Attributes:
+        parts: The owners as they were when the matrix was made.
+        places: Where its rows stand, counted from the first owner's first row.
+        units: Their unit vectors; None if no owner has any that can be compared.
+        foreign: Another embedder's profile, if one of them has its vectors.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """The matrices of a scope of many owners, and how many owners were passed over."""
-
-    scope: weakref.ref[Scope]
-    pieces: list[_Piece]
+    parts: tuple[OwnerPart, ...]
+    places: Rows
+    units: Floats | None
     foreign: str | None
 
 
@@ -50,7 +53,7 @@ class VectorChannel:
     def __init__(self, vectors: VectorSearch, embedder: Embedder) -> None:
         self._vectors = vectors
         self._embedder = embedder
-        self._held: _Held | None = None
+        self._groups: dict[int, _Group] = {}
         self._asked: list[int] = []
 
     def cosines(
@@ -71,7 +74,7 @@ class VectorChannel:
         index = self._vectors
         if len(scope.parts) >= MANY and isinstance(index, VectorIndex) and index.backend == "numpy":
             return self._of_many(connection, index, scope, text, idf, strict=strict)
-        owners, foreign = self._comparable(connection, scope)
+        owners, foreign = self._comparable(connection, scope.owners.tolist())
         if strict and foreign is not None:
             raise EmbeddingProfileError(foreign, self._embedder.profile_id)
         if not owners:
@@ -94,28 +97,54 @@ class VectorChannel:
         *,
         strict: bool,
     ) -> Floats | None:
-        held = self._held
-        if held is None or held.scope() is not scope:
-            owners, foreign = self._comparable(connection, scope)
-            pieces = [_piece(connection, index, scope, owner) for owner in owners]
-            held = self._held = _Held(weakref.ref(scope), pieces, foreign)
-        if strict and held.foreign is not None:
-            raise EmbeddingProfileError(held.foreign, self._embedder.profile_id)
-        if not held.pieces:
+        groups = []
+        for at in range(0, len(scope.parts), GROUP):
+            parts = scope.parts[at : at + GROUP]
+            known = self._groups.get(parts[0].state.owner)
+            if known is None or len(known.parts) != len(parts) or any(map(is_not, known.parts, parts)):
+                known = self._group(connection, index, parts)
+            groups.append(known)
+        self._groups = {group.parts[0].state.owner: group for group in groups}
+        foreign = next((group.foreign for group in groups if group.foreign), None)
+        if strict and foreign is not None:
+            raise EmbeddingProfileError(foreign, self._embedder.profile_id)
+        if all(group.units is None for group in groups):
             return None
         query = self._embed(text, idf)
         length = float(np.linalg.norm(query))
         unit = query / np.float32(length) if length else query
         cosines = np.full(scope.size, np.nan, np.float32)
-        for piece in held.pieces:
-            cosines[piece.rows] = dots(piece.units, unit)
+        for group in groups:
+            if group.units is not None:
+                cosines[scope.starts[group.parts[0].state.owner] + group.places] = dots(group.units, unit)
         return cosines
 
-    def _comparable(self, connection: apsw.Connection, scope: Scope) -> tuple[list[int], str | None]:
+    def _group(self, connection: apsw.Connection, index: VectorIndex, parts: tuple[OwnerPart, ...]) -> _Group:
+        """Gather the vectors of some owners."""
+        owners, foreign = self._comparable(connection, [part.state.owner for part in parts])
+        comparable = set(owners)
+        places: list[Rows] = []
+        units: list[Floats] = []
+        start = 0
+        for part in parts:
+            if part.state.owner in comparable:
+                matrix = index.matrix(connection, part.state.owner)
+                positions = matrix.positions()
+                within = positions < part.count
+                if matrix.alive is not None:
+                    within &= matrix.alive
+                places.append(positions[within] + start)
+                units.append(matrix.units[within])
+            start += part.count
+        if not units:
+            return _Group(parts, np.zeros(0, np.int64), None, foreign)
+        return _Group(parts, np.concatenate(places), np.concatenate(units), foreign)
+
+    def _comparable(self, connection: apsw.Connection, asked: Sequence[int]) -> tuple[list[int], str | None]:
         """Return the owners with vectors of this embedder, and another embedder's profile if there is one."""
         owners: list[int] = []
         foreign: str | None = None
-        for owner in scope.owners.tolist():
+        for owner in asked:
             state = vector_state(connection, owner)
             if state is not None and state.profile in ("", self._embedder.profile_id):
                 owners.append(owner)
@@ -130,17 +159,3 @@ class VectorChannel:
             if vector.any():
                 return vector
         return self._embedder.embed_query(text)
-
-
-def _piece(connection: apsw.Connection, index: VectorIndex, scope: Scope, owner: int) -> _Piece:
-    matrix = index.matrix(connection, owner)
-    positions, units = matrix.positions(), matrix.units
-    within = positions < scope.count(owner)
-    if matrix.alive is not None:
-        within &= matrix.alive
-    if not within.all():
-        positions, units = positions[within], units[within]
-    rows = positions + scope.start(owner)
-    if len(rows) and rows[-1] - rows[0] + 1 == len(rows):
-        return _Piece(slice(int(rows[0]), int(rows[-1]) + 1), units)
-    return _Piece(rows, units)

@@ -1,5 +1,6 @@
 """The lexical channel: postings of the question's terms over the owners in scope, and their BM25."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -165,39 +166,48 @@ def _word_rows(
 def _blocks(
     connection: apsw.Connection, scope: Scope, terms: Sequence[str], *, limit: int
 ) -> tuple[dict[str, list[Block]], dict[str, int]]:
-    """Return the blocks of each term that occurs, by first row, and the number of its postings.
+    """Return the blocks of each term that occurs, by first row, and the number of its postings."""
+    if len(scope.parts) <= FEW_OWNERS and scope.size > SMALL:
+        return _leading_blocks(connection, scope, terms, limit)
+    blocks: defaultdict[str, list[Block]] = defaultdict(list)
+    starts = scope.starts
+    for term, owner, first, data in connection.execute(
+        # owner by owner, because an owner's postings lie together
+        "SELECT p.term, p.owner, p.first, p.data FROM carray(?) AS o CROSS JOIN carray(?) AS t "
+        "CROSS JOIN posting AS p ON p.owner = o.value AND p.term = t.value",
+        (apsw.carray(scope.owners), apsw.carray(tuple(terms) or ("",))),
+    ):
+        blocks[term].append((starts[owner] + first, data))
+    return blocks, {term: _entries(found) for term, found in blocks.items()}
 
-    Of a term with more than `limit` postings in one owner the rest is not read; how many
-    there are is estimated from the stretch that was.
+
+def _leading_blocks(
+    connection: apsw.Connection, scope: Scope, terms: Sequence[str], limit: int
+) -> tuple[dict[str, list[Block]], dict[str, int]]:
+    """Return the same without the rest of a term that has more than `limit` postings in an owner.
+
+    How many it has is estimated from the stretch that was read.
     """
-    blocks: dict[str, list[Block]] = {}
-    counts: dict[str, int] = {}
-    if len(scope.parts) > FEW_OWNERS or scope.size <= SMALL:
-        for term, owner, first, data in connection.execute(
-            # owner by owner, because an owner's postings lie together
-            "SELECT t.value, p.owner, p.first, p.data FROM carray(?) AS o CROSS JOIN carray(?) AS t "
-            "CROSS JOIN posting AS p ON p.owner = o.value AND p.term = t.value",
-            (apsw.carray(scope.owners), apsw.carray(tuple(terms) or ("",))),
-        ):
-            blocks.setdefault(term, []).append((scope.start(owner) + first, data))
-            counts[term] = counts.get(term, 0) + len(data) // _ENTRY.itemsize
-        return blocks, counts
+    blocks: defaultdict[str, list[Block]] = defaultdict(list)
+    counts: defaultdict[str, int] = defaultdict(int)
     most = limit // MAX_ENTRIES + 1
-    for owner in scope.owners.tolist():
-        start = scope.start(owner)
+    for owner, start in scope.starts.items():
         for term in terms:
             found = connection.execute(
                 "SELECT first, data FROM posting WHERE owner = ? AND term = ? ORDER BY first LIMIT ?",
                 (owner, term, most),
             ).fetchall()
             if found:
-                count = sum([len(data) for _, data in found]) // _ENTRY.itemsize
-                last, tail = found[-1]
+                count, last = _entries(found), found[-1][0]
                 if len(found) == most and last:
-                    count = max(count, (count - len(tail) // _ENTRY.itemsize) * scope.count(owner) // last)
-                blocks.setdefault(term, []).extend([(start + first, data) for first, data in found])
-                counts[term] = counts.get(term, 0) + count
+                    count = max(count, _entries(found[:-1]) * scope.count(owner) // last)
+                counts[term] += count
+                blocks[term].extend([(start + first, data) for first, data in found])
     return blocks, counts
+
+
+def _entries(blocks: Sequence[Block]) -> int:
+    return sum([len(data) for _, data in blocks]) // _ENTRY.itemsize
 
 
 def _decoded(blocks: Mapping[str, list[Block]]) -> dict[str, tuple[Rows, Floats]]:
@@ -210,7 +220,7 @@ def _decoded(blocks: Mapping[str, list[Block]]) -> dict[str, tuple[Rows, Floats]
     decoded = {}
     start = 0
     for term, found in blocks.items():
-        end = start + sum(len(data) for _, data in found) // _ENTRY.itemsize
+        end = start + _entries(found)
         decoded[term] = rows[start:end], frequency[start:end]
         start = end
     return decoded

@@ -57,6 +57,7 @@ class Scope(Columns):
     Attributes:
         parts: The owners, by rising id.
         owners: Their ids.
+        starts: The first row of each.
         window_size: Rows in the window of each row.
         speakers: One more than the highest such number.
         names: Numbers of the speakers by what names them, see `name_keys`.
@@ -68,7 +69,7 @@ class Scope(Columns):
         self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.size = int(self._starts[-1])
         self.owners = np.array([part.state.owner for part in parts], dtype=np.int64)
-        self._start_of: dict[int, int] = dict(zip(self.owners.tolist(), self._starts.tolist(), strict=False))
+        self.starts: dict[int, int] = dict(zip(self.owners.tolist(), self._starts.tolist(), strict=False))
         packed = parts[0].packed if len(parts) == 1 else b"".join([part.packed for part in parts])
         raw = np.frombuffer(packed, ROW)
         self.flags = raw["flags"].copy()
@@ -140,10 +141,6 @@ class Scope(Columns):
 
     # -- places ---------------------------------------------------------------
 
-    def start(self, owner: int) -> int:
-        """Return the first row of an owner."""
-        return self._start_of[owner]
-
     def count(self, owner: int) -> int:
         """Return the rows of an owner."""
         at = int(np.searchsorted(self.owners, owner))
@@ -155,7 +152,7 @@ class Scope(Columns):
         for part in self.parts:
             found = values.get(part.state.owner)
             if found is not None:
-                start = self._start_of[part.state.owner]
+                start = self.starts[part.state.owner]
                 count = min(len(found), part.count)
                 spread[start : start + count] = found[:count]
         return spread
