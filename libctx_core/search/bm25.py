@@ -1,11 +1,15 @@
-"""BM25 and its kin over the rows of a scope. Pure: postings in, one score per row out."""
+"""BM25 and its kin over the rows of a scope. Pure: postings in, one score per row out.
 
-from collections.abc import Sequence
+All terms are scored together, so a question costs what its postings cost, whatever the
+number of its words and the size of the scope. Where amounts of one term add up over a
+window or a session, postings are packed into whole numbers that hold the term, the place
+and the amount, sorted, and summed run by run.
+"""
 
 import numpy as np
 
-from libctx_core.search.columns import SPARSE, Columns, Floats, Rows
-from libctx_core.search.lexical import TermRows, WordRows, inverse_document_frequency
+from libctx_core.search.columns import Columns, Floats, Rows
+from libctx_core.search.lexical import Postings, Related
 
 RECORD = (0.9, 0.4)
 """k1 and b for single records and their windows: conversational text is short, length says little."""
@@ -13,68 +17,89 @@ RECORD = (0.9, 0.4)
 SESSION = (1.2, 0.75)
 """k1 and b for whole sessions."""
 
+_AMOUNT_BITS = 8
+"""A posting's frequency, and a closeness in percent, fit a byte."""
 
-def saturated(frequency: Floats, length: Floats, average: float, k1: float, b: float) -> Floats:
+
+def saturated(frequency: Rows, length: Floats, average: float, k1: float, b: float) -> Floats:
     """Return BM25's saturated term frequency, from 0 to ``k1 + 1``."""
+    count = frequency.astype(np.float32)
     norm = np.float32(k1 * (1 - b)) + np.float32(k1 * b / average) * length
-    return (frequency * np.float32(k1 + 1) / (frequency + norm)).astype(np.float32, copy=False)
+    return (count * np.float32(k1 + 1) / (count + norm)).astype(np.float32, copy=False)
 
 
-def record_scores(scope: Columns, terms: Sequence[TermRows]) -> Floats:
+def record_scores(scope: Columns, found: Postings) -> Floats:
     """Return the score of each row read by itself."""
-    score = np.zeros(scope.size, np.float32)
-    for term in terms:
-        gained = saturated(term.frequency, scope.length[term.rows], scope.average, *RECORD)
-        score[term.rows] += np.float32(term.idf) * gained
-    return score
+    gained = saturated(found.frequency, scope.length[found.rows], scope.average, *RECORD)
+    return _by_place(found.rows, found.idf[found.term] * gained, scope.size)
 
 
-def window_scores(scope: Columns, terms: Sequence[TermRows]) -> Floats:
+def window_scores(scope: Columns, found: Postings) -> Floats:
     """Return the score of each row read together with its two neighbours on either side."""
-    score = np.zeros(scope.size, np.float32)
-    for term in terms:
-        idf = np.float32(term.idf)
-
-        def gain(frequency: Floats, length: Floats, idf: np.float32 = idf) -> Floats:
-            return idf * saturated(frequency, length, scope.window_average, *RECORD)
-
-        scope.add_windowed(score, term.rows, term.frequency, gain)
-    return score
+    term, rows, frequency = _sums(found.term, *scope.spread_out(found.rows), found.frequency)
+    gained = saturated(frequency, scope.window_length[rows], scope.window_average, *RECORD)
+    return _by_place(rows, found.idf[term] * gained, scope.size)
 
 
-def session_scores(scope: Columns, terms: Sequence[TermRows]) -> Floats:
+def session_scores(scope: Columns, found: Postings) -> Floats:
     """Return the score of each session; how many sessions hold a term is counted in the scope."""
-    score = np.zeros(len(scope.session_length), np.float32)
+    size = len(scope.session_length)
     average = float(scope.session_length.sum(dtype=np.float64)) / max(1, scope.session_alive) or 1.0
-    for term in terms:
-        sessions, frequency = _sums(scope.session[term.rows], term.frequency, len(score))
-        idf = inverse_document_frequency(scope.session_alive, len(sessions))
-        gained = saturated(frequency, scope.session_length[sessions], average, *SESSION)
-        score[sessions] += np.float32(idf) * gained
-    return score
+    every = np.arange(len(found.rows))
+    term, sessions, frequency = _sums(found.term, scope.session[found.rows], every, found.frequency)
+    holding = np.bincount(term, minlength=len(found.idf))
+    idf = np.log1p((np.maximum(scope.session_alive - holding, 0) + 0.5) / (holding + 0.5)).astype(np.float32)
+    gained = saturated(frequency, scope.session_length[sessions], average, *SESSION)
+    return _by_place(sessions, idf[term] * gained, size)
 
 
-def _sums(places: Rows, values: Floats, size: int) -> tuple[Rows, Floats]:
-    """Return the places that occur, and the sum of the values at each."""
-    if len(places) * SPARSE > size:
-        sums = np.bincount(places, values, size).astype(np.float32)
-        found = np.flatnonzero(sums)
-        return found, sums[found]
-    found, at = np.unique(places, return_inverse=True)
-    return found, np.bincount(at, values).astype(np.float32)
-
-
-def word_scores(scope: Columns, words: Sequence[WordRows]) -> Floats:
+def word_scores(scope: Columns, found: Related) -> Floats:
     """Return the share of the question's idf mass that each row holds, a related word counting by its closeness."""
-    score = np.zeros(scope.size, np.float32)
-    mass = sum(word.idf for word in words)
-    held = np.zeros(scope.size, np.float32)
-    for word in words:
-        share = word.idf / mass if mass else 0.0
-        for closeness, rows in word.rows:
-            held[rows] = share * closeness
-        for _, rows in word.rows:
-            # a row that several of the words hold is taken once: its value is moved, then cleared
-            score[rows] += held[rows]
-            held[rows] = 0
-    return score
+    packed = _packed(found.word, found.rows, found.closeness)
+    keys = packed >> _AMOUNT_BITS
+    # of several related words that a row holds, the closest counts: it ends the run
+    last = packed[np.flatnonzero(np.append(keys[1:] != keys[:-1], True))] if len(packed) else packed
+    word, rows, closeness = _unpacked(last, found.rows)
+    mass = float(found.idf.sum(dtype=np.float64)) or 1.0
+    share = (found.idf / np.float32(100 * mass)).astype(np.float32, copy=False)
+    return _by_place(rows, share[word] * closeness.astype(np.float32), scope.size)
+
+
+def _sums(term: Rows, places: Rows, origin: Rows, amount: Rows) -> tuple[Rows, Rows, Rows]:
+    """Return terms, the places they reach, and the sum of their amounts at each.
+
+    Args:
+        term: Term of each posting.
+        places: Places reached.
+        origin: The posting that reaches each of them.
+        amount: Amount of each posting, below 256.
+    """
+    packed = _packed(term[origin], places, amount[origin])
+    if not len(packed):
+        return packed, packed, packed
+    keys = packed >> _AMOUNT_BITS
+    first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+    sums: Rows = np.add.reduceat(packed & ((1 << _AMOUNT_BITS) - 1), first)
+    number, place, _ = _unpacked(packed[first], places)
+    return number, place, sums
+
+
+def _packed(number: Rows, places: Rows, amount: Rows) -> Rows:
+    """Return the three in one number each, sorted by number, place and amount."""
+    packed = (((number << _place_bits(places)) | places) << _AMOUNT_BITS) | amount
+    packed.sort(kind="stable")  # which merges: the postings of a term come in order
+    return packed
+
+
+def _unpacked(packed: Rows, places: Rows) -> tuple[Rows, Rows, Rows]:
+    bits = _place_bits(places)
+    keys = packed >> _AMOUNT_BITS
+    return keys >> bits, keys & ((1 << bits) - 1), packed & ((1 << _AMOUNT_BITS) - 1)
+
+
+def _place_bits(places: Rows) -> int:
+    return int(places.max(initial=0)).bit_length()
+
+
+def _by_place(places: Rows, values: Floats, size: int) -> Floats:
+    return np.bincount(places, values, size).astype(np.float32)

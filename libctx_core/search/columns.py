@@ -1,17 +1,11 @@
 """What ranking reads instead of records: arrays of one value per row."""
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
-
-SPARSE = 64
-"""A term held by fewer than one row in this many has its neighbourhood counted row by row."""
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
-Gain = Callable[[Floats, Floats], Floats]
 
 
 class Columns:
@@ -63,30 +57,19 @@ class Columns:
                 total[step:] += values[:-step] * factor
         return total
 
-    def add_windowed(self, score: Floats, rows: Rows, values: Floats, gain: Gain) -> None:
-        """Add to each row what its window gains, for values that are 0 outside the given rows.
+    def spread_out(self, rows: Rows) -> tuple[Rows, Rows]:
+        """Return the rows whose windows hold one of the given rows, and the place of that one among those given.
 
-        Args:
-            score: Changed in place.
-            rows: Rows with a value, each once.
-            values: Their values.
-            gain: From sums over windows and the lengths of these windows to what they gain.
+        A row comes up once for each of the given rows that its window holds.
         """
-        spread = np.zeros(self.size, np.float32)
-        spread[rows] = values
-        if len(rows) * SPARSE > self.size:
-            score += gain(self.windowed(spread), self.window_length)
-            return
-        places = [rows]
+        every = np.arange(len(rows))
+        reached, origin = [rows], [every]
         for step, joined in self._joined.items():
-            after = joined[rows]
-            before = joined[rows - step] & (rows >= step)
-            for near, own in ((rows[after] + step, values[after]), (rows[before] - step, values[before])):
-                spread[near] += own
-                places.append(near)
-        # a row reached from two sides is written twice, each time with the same sum
-        touched = np.concatenate(places)
-        score[touched] = score[touched] + gain(spread[touched], self.window_length[touched])
+            after = every[joined[rows]]
+            before = every[joined[rows - step] & (rows >= step)]
+            reached += [rows[after] + step, rows[before] - step]
+            origin += [after, before]
+        return np.concatenate(reached), np.concatenate(origin)
 
     def narrowed(self, rows: Rows) -> "Columns":
         """Return the columns of some rows, rising; what is said of the whole scope stays."""

@@ -75,11 +75,8 @@ def _scaling(values: Floats, known: Bools) -> tuple[np.float32, np.float32]:
 
 def concerned(scope: Scope, found: Lookup, cosines: Cosines | None) -> Rows:
     """Return the rows that hold a word of the question or a related one, lie near the former, or are close."""
-    own = [term.rows for term in found.terms]
-    marked = scope.around(np.concatenate(own) if own else np.zeros(0, np.int64))
-    for word in found.words:
-        for _, rows in word.rows:
-            marked[rows] = True
+    marked = scope.around(found.terms.rows)
+    marked[found.words.rows] = True
     if cosines is not None:
         marked |= cosines.close()
     return np.flatnonzero(marked)

@@ -3,13 +3,14 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import log1p
 
 import apsw
 import numpy as np
 
 from libctx_core.search.analysis import Word
 from libctx_core.search.columns import Floats, Rows
-from libctx_core.search.related import Related, related_terms
+from libctx_core.search.related import Near, related_terms
 from libctx_core.search.scope import Scope
 from libctx_core.store.index_blocks import MAX_ENTRIES, Block
 
@@ -34,38 +35,42 @@ MAX_SEEKS = 10_000
 _ENTRY = np.dtype([("offset", "<u2"), ("frequency", "u1")])
 """Layout of `libctx_core.store.index_blocks.ENTRY`."""
 
+Held = tuple[Rows, Rows]
+"""Rows that hold a term, rising, and how often each does."""
+
 
 @dataclass(frozen=True, slots=True)
-class TermRows:
-    """Where a term occurs in the scope.
+class Postings:
+    """Where terms occur in the scope: one element per term and row, term after term, rows rising.
 
     Attributes:
-        rows: Rows of the scope that hold it, rising.
-        frequency: How often each of them does.
-        idf: Its inverse document frequency over the scope.
+        rows: Rows of the scope that hold the term.
+        frequency: How often they do.
+        term: Number of the term.
+        idf: Inverse document frequency over the scope, of each term.
     """
 
     rows: Rows
-    frequency: Floats
-    idf: float
-
-
-def inverse_document_frequency(records: int, holding: int) -> float:
-    """Return BM25's weight of a term that `holding` of `records` hold; never negative."""
-    return float(np.log1p((max(records - holding, 0) + 0.5) / (holding + 0.5)))
+    frequency: Rows
+    term: Rows
+    idf: Floats
 
 
 @dataclass(frozen=True, slots=True)
-class WordRows:
-    """Where a word of the question, or a word of like meaning, occurs.
+class Related:
+    """Where words of the question, or words of like meaning, occur: one element per word, term and row.
 
     Attributes:
-        idf: Inverse document frequency of the word.
-        rows: Closeness and rows, the closest last; the word itself has closeness 1.
+        rows: Rows of the scope.
+        word: Number of the word.
+        closeness: How close in meaning, in percent; the word itself has 100.
+        idf: Inverse document frequency of each word.
     """
 
-    idf: float
-    rows: list[tuple[float, Rows]]
+    rows: Rows
+    word: Rows
+    closeness: Rows
+    idf: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,23 +78,27 @@ class Lookup:
     """What the index knows of a question's words.
 
     Attributes:
-        terms: Rows of the terms to score, rarest first.
-        words: Rows of each word with those related to it.
+        terms: Occurrences of the terms to score.
+        words: Occurrences of the words and of those related to them.
         idf: Inverse document frequency of every term asked for, found or not.
     """
 
-    terms: list[TermRows]
-    words: list[WordRows]
+    terms: Postings
+    words: Related
     idf: dict[str, float]
 
     def placed(self, rows: Rows) -> "Lookup":
         """Return the same with the places of its rows among the given ones, which hold them all."""
-        terms = [replace(term, rows=np.searchsorted(rows, term.rows)) for term in self.terms]
-        words = [
-            replace(word, rows=[(closeness, np.searchsorted(rows, held)) for closeness, held in word.rows])
-            for word in self.words
-        ]
-        return Lookup(terms, words, self.idf)
+        return Lookup(
+            replace(self.terms, rows=np.searchsorted(rows, self.terms.rows)),
+            replace(self.words, rows=np.searchsorted(rows, self.words.rows)),
+            self.idf,
+        )
+
+
+def inverse_document_frequency(records: int, holding: int) -> float:
+    """Return BM25's weight of a term that `holding` of `records` hold; never negative."""
+    return log1p((max(records - holding, 0) + 0.5) / (holding + 0.5))
 
 
 def look_up(
@@ -113,7 +122,7 @@ def look_up(
     """
     related = related and len(words) <= MAX_WORDS
     own = dict.fromkeys(term for word in words for term in word.terms)
-    near = {word: related_terms(word.terms[0]) if related and word.terms else () for word in words}
+    near: dict[Word, Near] = {word: related_terms(word.terms[0]) if related and word.terms else () for word in words}
     others = dict.fromkeys(term for listed in near.values() for term, _ in listed)
     weighed = dict.fromkeys(term for word in names for term in word.terms)
     wanted = {**own, **weighed, **others}
@@ -126,12 +135,8 @@ def look_up(
     scored = _within(own, counts, POSTING_BUDGET)
     if len(scored) == 1 and counts[scored[0]] > POSTING_BUDGET:
         blocks |= _blocks(connection, scope, scored, limit=scope.size)[0]
-    rows = _decoded({term: blocks[term] for term in (*scored, *_within(others, counts, RELATED_BUDGET))})
-    return Lookup(
-        [TermRows(*rows[term], idf[term]) for term in scored],
-        [_word_rows(word, near.get(word, ()), rows, idf) for word in telling],
-        idf,
-    )
+    held = _decoded({term: blocks[term] for term in (*scored, *_within(others, counts, RELATED_BUDGET))})
+    return Lookup(_postings(scored, held, idf), _related(telling, near, held, idf), idf)
 
 
 def _most_telling(words: Sequence[Word], idf: Mapping[str, float]) -> list[Word]:
@@ -155,12 +160,44 @@ def _within(terms: Iterable[str], counts: Mapping[str, int], budget: int) -> lis
     return kept
 
 
-def _word_rows(
-    word: Word, near: Related, rows: Mapping[str, tuple[Rows, Floats]], idf: Mapping[str, float]
-) -> WordRows:
-    found = [(closeness, rows[term][0]) for term, closeness in reversed(near) if term in rows]
-    found += [(1.0, rows[term][0]) for term in word.terms if term in rows]
-    return WordRows(max(idf[term] for term in word.terms), found)
+def _postings(terms: Sequence[str], held: Mapping[str, Held], idf: Mapping[str, float]) -> Postings:
+    """Return the occurrences of some terms."""
+    rows, frequency = [held[term][0] for term in terms], [held[term][1] for term in terms]
+    return Postings(
+        _joined(rows), _joined(frequency), _numbered(rows), np.array([idf[term] for term in terms], np.float32)
+    )
+
+
+def _related(
+    words: Sequence[Word], near: Mapping[Word, Near], held: Mapping[str, Held], idf: Mapping[str, float]
+) -> Related:
+    """Return the occurrences of words and of those related to them."""
+    rows: list[Rows] = []
+    number: list[int] = []
+    closeness: list[int] = []
+    for at, word in enumerate(words):
+        for term, percent in (*[(term, 100) for term in word.terms], *near.get(word, ())):
+            found = held.get(term)
+            if found is not None:
+                rows.append(found[0])
+                number.append(at)
+                closeness.append(percent)
+    sizes = [len(each) for each in rows]
+    return Related(
+        _joined(rows),
+        np.repeat(np.array(number, np.int64), sizes),
+        np.repeat(np.array(closeness, np.int64), sizes),
+        np.array([max(idf[term] for term in word.terms) for word in words], np.float32),
+    )
+
+
+def _joined(parts: Sequence[Rows]) -> Rows:
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+
+def _numbered(parts: Sequence[Rows]) -> Rows:
+    """Return for each element of the parts joined the number of its part."""
+    return np.repeat(np.arange(len(parts)), [len(part) for part in parts])
 
 
 def _blocks(
@@ -210,13 +247,13 @@ def _entries(blocks: Sequence[Block]) -> int:
     return sum([len(data) for _, data in blocks]) // _ENTRY.itemsize
 
 
-def _decoded(blocks: Mapping[str, list[Block]]) -> dict[str, tuple[Rows, Floats]]:
+def _decoded(blocks: Mapping[str, list[Block]]) -> dict[str, Held]:
     """Return rows and frequencies of each term; all blocks are decoded together."""
     every = [block for found in blocks.values() for block in found]
     entries = np.frombuffer(b"".join([data for _, data in every]), _ENTRY)
     counts = [len(data) // _ENTRY.itemsize for _, data in every]
     rows = np.repeat(np.array([first for first, _ in every], np.int64), counts) + entries["offset"]
-    frequency = entries["frequency"].astype(np.float32)
+    frequency = entries["frequency"].astype(np.int64)
     decoded = {}
     start = 0
     for term, found in blocks.items():

@@ -123,8 +123,9 @@ def measure(scope: Scope, evidence: Evidence, *, with_words: bool, rows: Rows | 
     if evidence.cosines is not None:
         signals["vector"] = evidence.cosines.plain(rows)
         signals["vector_window"] = evidence.cosines.windows(rows)
-    asked = [word.idf for word in found.words]
-    return Measured(rows, signals, words, window, len(asked), sum(asked), float(np.log1p(2 * scope.alive)))
+    asked = found.words.idf
+    mass = float(asked.sum(dtype=np.float64))
+    return Measured(rows, signals, words, window, len(asked), mass, float(np.log1p(2 * scope.alive)))
 
 
 def _structure(scope: Columns, evidence: Evidence) -> dict[str, Floats]:

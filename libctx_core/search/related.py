@@ -15,8 +15,8 @@ CLOSE = 0.3
 MAX_RELATED = 8
 """Related terms of one term; 16 find no more."""
 
-Related = tuple[tuple[str, float], ...]
-"""Terms and their closeness, from 0 to 1, closest first."""
+Near = tuple[tuple[str, int], ...]
+"""Terms and their closeness in percent, closest first."""
 
 _load_lock = threading.Lock()
 
@@ -27,8 +27,9 @@ def _read_lines() -> dict[str, str]:
     return dict(line.split("\t", 1) for line in text.split("\n"))
 
 
-def related_terms(term: str) -> Related:
+@lru_cache(maxsize=16_384)
+def related_terms(term: str) -> Near:
     """Return what is related to an index term; nothing for one that the table does not hold."""
     with _load_lock:
         lines = _read_lines()
-    return tuple((entry[:-2], int(entry[-2:]) / 100) for entry in lines.get(term, "").split())
+    return tuple((entry[:-2], int(entry[-2:])) for entry in lines.get(term, "").split())

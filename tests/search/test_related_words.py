@@ -20,7 +20,7 @@ def test_every_line_is_a_term_and_what_is_close_to_it():
         near = related_terms(term)
         assert 0 < len(near) == len(listed.split()) <= MAX_RELATED
         assert [closeness for _, closeness in near] == sorted((closeness for _, closeness in near), reverse=True)
-        assert all(CLOSE <= closeness < 1 and other != term for other, closeness in near)
+        assert all(100 * CLOSE <= closeness < 100 and other != term for other, closeness in near)
 
 
 def test_the_list_knows_everyday_words_in_any_form():
