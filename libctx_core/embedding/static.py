@@ -22,6 +22,9 @@ TABLE_DIMENSION: Final = 256
 ALGORITHM_VERSION: Final = 1
 """Part of the profile; raised when tokenising or summing would change any vector."""
 
+PROFILE_PREFIX: Final = "libctx-static-"
+"""How the profile of every vector made here begins."""
+
 _TABLE: Final = "libctx-static-256.table"
 _VOCABULARY: Final = "libctx-static-256.vocab.xz"
 _HASH_DIGITS: Final = 12
@@ -93,7 +96,7 @@ class StaticEmbedder:
         if not 1 <= dimension <= TABLE_DIMENSION:
             raise InvalidInputError("dimension", f"must be from 1 to {TABLE_DIMENSION}")
         digest = expected_sha256(_TABLE)[:_HASH_DIGITS]
-        self.profile_id: str = f"libctx-static-{dimension}/{ALGORITHM_VERSION}:{digest}"
+        self.profile_id: str = f"{PROFILE_PREFIX}{dimension}/{ALGORITHM_VERSION}:{digest}"
         self.dimension: int = dimension
         self._loaded: _Table | None = None
 

@@ -1,6 +1,5 @@
 """The seed's asynchronous backend over the stored memories of one collection."""
 
-import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -33,7 +32,7 @@ from libctx_core.memory.search_values import (
 from libctx_core.memory.values import Memory, MemoryCitation, MemoryEntryVersion, MemoryRevisionChanges
 from libctx_core.store import memory as rows
 from libctx_core.store.owners import MEMORY, OwnerRow, owners_of
-from libctx_core.store.vectors import vector_state
+from libctx_core.store.vectors import unpack_vectors, vector_state
 
 
 class SQLiteMemoryBackend:
@@ -154,7 +153,7 @@ class SQLiteMemoryBackend:
             found = []
             for row in rows.iterate_entries(connection, owner.id, active_only=True):
                 version = version_of(rows.read_version(connection, row.version), ref.artifact_id)
-                vector = _vector(connection, row.slot)
+                vector = _vector(connection, owner.id, row.slot)
                 digest = None
                 if vector is not None and profile is not None:
                     digest = embedding_content_hash(profile, version.entry_content_hash)
@@ -210,11 +209,12 @@ class SQLiteMemoryBackend:
         )
 
 
-def _vector(connection: apsw.Connection, slot: int | None) -> EmbeddingVector | None:
-    if slot is None:
+def _vector(connection: apsw.Connection, owner: int, slot: int | None) -> EmbeddingVector | None:
+    state = None if slot is None else vector_state(connection, owner)
+    data = None if state is None else connection.execute("SELECT data FROM vector WHERE slot = ?", (slot,)).get
+    if data is None or state is None:
         return None
-    data: bytes | None = connection.execute("SELECT data FROM vector WHERE slot = ?", (slot,)).get
-    return None if data is None else struct.unpack(f"<{len(data) // 4}f", data)
+    return tuple(unpack_vectors([data], state.dimension)[0].tolist())
 
 
 class SQLiteUnitOfWork:

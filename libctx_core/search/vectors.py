@@ -1,6 +1,6 @@
 """The vector index: cosine similarity over the vectors of the permitted owners.
 
-Truth is the float32 row in the file. Small and filtered searches read just the rows they
+Truth is the row in the file. Small and filtered searches read just the rows they
 need; repeated ones use a matrix of unit vectors per owner, kept in a cache bounded by
 bytes and checked, on every use, against the owner's state in the same snapshot, so other
 threads' and processes' writes are seen without a message. A filter is resolved to slots
@@ -31,7 +31,14 @@ from libctx_core.search.slots import SlotSet, contained
 from libctx_core.store.connection import vector_extension
 from libctx_core.store.database import Database
 from libctx_core.store.records import slot_of, slot_range
-from libctx_core.store.vectors import VectorState, read_some_vectors, read_vectors, vector_bytes, vector_state
+from libctx_core.store.vectors import (
+    VectorState,
+    is_quantised,
+    read_some_vectors,
+    read_vectors,
+    vector_bytes,
+    vector_state,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,7 +70,8 @@ class VectorIndex:
 
     Args:
         backend: ``"numpy"`` scans cached matrices, ``"sqlite-vec"`` lets the extension
-            compute each distance inside SQLite and keeps nothing in memory.
+            compute each distance inside SQLite and keeps nothing in memory; it reads
+            float32 only, so the default embedder's vectors are searched as by ``"numpy"``.
         cache_bytes: Bytes of matrices to keep; an owner larger than that is searched
             through bit codes, or exactly from the file where codes would miss too much.
     """
@@ -148,7 +156,7 @@ class VectorIndex:
             if state is None:
                 continue
             permitted = None if allowed is None else allowed.get(owner)
-            if self.backend == "sqlite-vec":
+            if self.backend == "sqlite-vec" and not is_quantised(state.profile):
                 found += nearest_in_sql(connection, owner, unit, k, permitted)
             else:
                 found += self._nearest(connection, owner, state, unit, k, permitted)

@@ -1,4 +1,7 @@
-"""Vectors as they are stored: float32, one row per slot, with the state that caches are checked against.
+"""Vectors as they are stored, one row per slot, with the state that caches are checked against.
+
+A row is little-endian float32, or int8 codes and their scale where the default embedder made
+it: `is_quantised` says why. A row's length tells which, so both may stand in one file.
 
 Every write keeps the owner's row in `vector_profile` true in the same transaction: how many
 vectors there are, where the stretch of slots ends, and how often an existing slot was
@@ -14,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from libctx_core.embedding.static import PROFILE_PREFIX
 from libctx_core.errors import EmbeddingDimensionError, EmbeddingProfileError, InvalidInputError
 from libctx_core.store.records import bound_slots, slot_range
 from libctx_core.store.vector_codes import blank_codes, drop_codes
@@ -29,6 +33,9 @@ MAX_DIMENSION = 32_768
 
 MAX_LOGGED_CHANGES = 4_096
 """Changed slots the log holds per owner; beyond that every cache starts over."""
+
+_LARGEST_CODE = 127
+_SCALE_BYTES = 4
 
 READ_BLOCK = 4_096
 """Vectors read from the file at a time: 6 MiB at 384 dimensions."""
@@ -100,8 +107,18 @@ def fix_profile(connection: apsw.Connection, owner: int, profile: str | None, di
     return state
 
 
+def is_quantised(profile: str) -> bool:
+    """Tell whether vectors of a profile are stored as int8 codes with one scale each.
+
+    Those of the default embedder are: it sums such codes itself and can make its vectors
+    again, and as float32 they would be half of what a message takes in the file. Whatever
+    else is stored may be somebody's only copy and stays exact.
+    """
+    return profile.startswith(PROFILE_PREFIX)
+
+
 def vector_bytes(vector: Any, *, field: str = "vector") -> bytes:
-    """Return a vector as stored: little-endian float32, whatever sequence of numbers it came as.
+    """Return a vector as it is put: little-endian float32, whatever sequence of numbers it came as.
 
     Raises:
         InvalidInputError: Not a flat sequence of finite numbers, empty, over
@@ -111,7 +128,7 @@ def vector_bytes(vector: Any, *, field: str = "vector") -> bytes:
 
 
 def pack_vectors(vectors: Sequence[Any], *, field: str = "vector") -> list[bytes]:
-    """Return vectors of one length as stored.
+    """Return vectors of one length as they are put.
 
     Raises:
         EmbeddingDimensionError: Their lengths differ.
@@ -174,13 +191,39 @@ def put_vectors(connection: apsw.Connection, owner: int, rows: Sequence[tuple[in
             raise EmbeddingDimensionError(state.dimension, len(data) // 4)
     behind = [slot for slot, _ in rows if slot < state.tail]
     replaced = len(present_vectors(connection, behind))
-    connection.executemany("INSERT OR REPLACE INTO vector(slot, data) VALUES(?, ?)", rows)
+    stored = _quantised(rows) if is_quantised(state.profile) else rows
+    connection.executemany("INSERT OR REPLACE INTO vector(slot, data) VALUES(?, ?)", stored)
     connection.execute(
         "UPDATE vector_profile SET count = count + ?, tail = max(tail, ?) WHERE owner = ?",
         (len(rows) - replaced, rows[-1][0] + 1, owner),
     )
     blank_codes(connection, owner, behind)
     _log_changes(connection, owner, behind)
+
+
+def _quantised(rows: Sequence[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+    import numpy as np
+
+    exact = np.frombuffer(b"".join([row for _, row in rows]), "<f4").reshape(len(rows), -1)
+    scales = (np.abs(exact).max(axis=1, keepdims=True) / _LARGEST_CODE).astype("<f4")
+    codes = np.rint(exact / np.where(scales > 0, scales, 1)).astype(np.int8)
+    return [(slot, codes[at].tobytes() + scales[at].tobytes()) for at, (slot, _) in enumerate(rows)]
+
+
+def unpack_vectors(rows: Sequence[bytes], dimension: int) -> "NDArray[np.float32]":
+    """Return stored rows as one matrix, shape ``(len(rows), dimension)``; do not change it."""
+    import numpy as np
+
+    data, size = b"".join(rows), dimension + _SCALE_BYTES
+    if len(data) == 4 * dimension * len(rows):
+        return np.frombuffer(data, "<f4").reshape(len(rows), dimension)
+    if len(data) == size * len(rows):
+        coded = np.frombuffer(data, np.int8).reshape(len(rows), size)
+        scales = np.ascontiguousarray(coded[:, dimension:]).view("<f4")
+        matrix: NDArray[np.float32] = coded[:, :dimension] * scales
+        return matrix
+    # vectors put before and after codes came into use
+    return np.concatenate([unpack_vectors([row], dimension) for row in rows])
 
 
 def remove_vectors(connection: apsw.Connection, owner: int, slots: Iterable[int]) -> None:
@@ -276,4 +319,4 @@ def _blocks(cursor: Any, dimension: int) -> "Iterator[tuple[NDArray[np.int64], N
 
     while rows := list(islice(cursor, READ_BLOCK)):
         slots = np.fromiter((row[0] for row in rows), np.int64, len(rows))
-        yield slots, np.frombuffer(b"".join([row[1] for row in rows]), "<f4").reshape(len(rows), dimension)
+        yield slots, unpack_vectors([row[1] for row in rows], dimension)
