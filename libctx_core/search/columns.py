@@ -65,8 +65,8 @@ class Columns:
         every = np.arange(len(rows))
         reached, origin = [rows], [every]
         for step, joined in self._joined.items():
-            after = every[joined[rows]]
-            before = every[joined[rows - step] & (rows >= step)]
+            after, late = every[joined[rows]], every[rows >= step]
+            before = late[joined[rows[late] - step]]
             reached += [rows[after] + step, rows[before] - step]
             origin += [after, before]
         return np.concatenate(reached), np.concatenate(origin)

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import log1p
 
 import apsw
@@ -254,10 +255,7 @@ def _decoded(blocks: Mapping[str, list[Block]]) -> dict[str, Held]:
     counts = [len(data) // _ENTRY.itemsize for _, data in every]
     rows = np.repeat(np.array([first for first, _ in every], np.int64), counts) + entries["offset"]
     frequency = entries["frequency"].astype(np.int64)
-    decoded = {}
-    start = 0
-    for term, found in blocks.items():
-        end = start + _entries(found)
-        decoded[term] = rows[start:end], frequency[start:end]
-        start = end
-    return decoded
+    ends = np.append(0, np.cumsum(counts))[np.cumsum([0, *map(len, blocks.values())])].tolist()
+    return {
+        term: (rows[start:end], frequency[start:end]) for term, (start, end) in zip(blocks, pairwise(ends), strict=True)
+    }
