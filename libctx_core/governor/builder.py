@@ -214,9 +214,8 @@ class Builder:
         found = retrieval.search(
             connection, self.runtime, focus, owners,
             k=min(MAX_ITEMS, self.budgets.desk // MIN_ITEM), exclude=exclude,
-            min_relevance=bar.first, neighbours=1, dedupe=True,
+            min_relevance=bar.others, few=FIRST, few_relevance=bar.first, neighbours=1, dedupe=True,
         )  # fmt: skip
-        found = [hit for place, hit in enumerate(found) if place < FIRST or hit.relevance >= bar.others]
         known = {hit.slot for hit in found} | exclude
         context = []
         for hit in [hit for hit in found if hit.relevance >= bar.others][:NEIGHBOURED]:
