@@ -20,7 +20,7 @@ from libctx_core.governor.retrieval import Reading
 from libctx_core.governor.runtime import Runtime
 from libctx_core.governor.thread import Tail, ThreadState, read_tail
 from libctx_core.governor.units import Item, Unit, group, total
-from libctx_core.models import HEAD_ROLES, ContextEvent, Hit, Watermarks, text_of
+from libctx_core.models import HEAD_ROLES, ContextEvent, Hit, text_of
 from libctx_core.ports import DeskCandidate, DeskRequest
 from libctx_core.store import events as log
 from libctx_core.store import outbox
@@ -165,7 +165,7 @@ class Builder:
             return turn
         message: Message = {"role": "user", "content": CONTINUED}
         opening = Item(message, self.counter.count_message(message), note="the thread has no user turn here")
-        return (Unit((opening,)), *turn)
+        return (Unit((opening,), opening.tokens), *turn)
 
     # -- desk -----------------------------------------------------------------
 
@@ -214,9 +214,8 @@ class Builder:
         found = retrieval.search(
             connection, self.runtime, focus, owners,
             k=min(MAX_ITEMS, self.budgets.desk // MIN_ITEM), exclude=exclude,
-            min_relevance=bar.first, neighbours=1, dedupe=True,
+            min_relevance=bar.others, few=FIRST, few_relevance=bar.first, neighbours=1, dedupe=True,
         )  # fmt: skip
-        found = [hit for place, hit in enumerate(found) if place < FIRST or hit.relevance >= bar.others]
         known = {hit.slot for hit in found} | exclude
         context = []
         for hit in [hit for hit in found if hit.relevance >= bar.others][:NEIGHBOURED]:
@@ -324,13 +323,19 @@ class Builder:
             omitted=list_omissions(tail, layout, orphans, shown, hidden=len(question.hide)),
             paged_out_events=max(0, tail.visible - len(shown)),
             desk=shelf,
-            watermarks=Watermarks(0, 0, 0) if not tail.head.owner else outbox.watermarks(connection, tail.head.owner),
+            watermarks=outbox.watermarks(connection, tail.head.owner, tail.head.last_sequence),
             tokenizer=self.counter.name,
             exact=self.counter.exact,
             thread=self.reading.key,
             event_id=reply_to,
-            answer=None if reply_to is None else log.answer_to(connection, tail.head.owner, reply_to),
+            answer=self._answer(connection, tail),
         )
+
+    def _answer(self, connection: apsw.Connection, tail: Tail) -> ContextEvent | None:
+        """Return the stored reply to the running turn's question; an answer is stored after what it answers."""
+        if not tail.turn or tail.turn[0].role != "user" or tail.turn[0].sequence == tail.head.last_sequence:
+            return None
+        return log.answer_to(connection, tail.head.owner, tail.turn[0].event_id)
 
     def _part(self, item: Item, origin: Origin, layout: Layout, shelf: Desk) -> Part:
         records: tuple[str, ...] = ()

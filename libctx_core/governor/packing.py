@@ -95,7 +95,7 @@ def _cut_text(turn: tuple[Unit, ...], room: int, where: str, counter: TokenCount
         if message is None:
             continue
         cut = Item(message, counter.count_message(message), item.event, cut=True, note=f"cut at the {where} to fit")
-        changed[place] = Unit((cut,))
+        changed[place] = Unit((cut,), cut.tokens)
     return tuple(changed)
 
 

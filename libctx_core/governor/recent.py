@@ -67,7 +67,8 @@ def _short(unit: Unit, room: int, counter: TokenCounter) -> Unit | None:
     message = cut_message(item.message, room, "middle", counter, marker=marker)
     if message is None:
         return None
-    return Unit((Item(message, counter.count_message(message), item.event, cut=True, note="cut in the middle to fit"),))
+    cut = Item(message, counter.count_message(message), item.event, cut=True, note="cut in the middle to fit")
+    return Unit((cut,), cut.tokens)
 
 
 def give_to_desk(recent: Sequence[Unit], wanted: int, budgets: Budgets, counter: TokenCounter) -> Split:

@@ -93,6 +93,8 @@ def search(
     k: int,
     exclude: Collection[int] = (),
     min_relevance: float = 0.0,
+    few: int = 0,
+    few_relevance: float = 0.0,
     neighbours: int = 0,
     dedupe: bool = False,
     explain: bool = False,
@@ -104,6 +106,8 @@ def search(
         k=k,
         exclude=exclude,
         min_relevance=min_relevance,
+        few=few,
+        few_relevance=few_relevance,
         neighbours=neighbours,
         dedupe=dedupe,
         explain=explain,
@@ -114,12 +118,11 @@ def search(
 
 def slots_of(connection: apsw.Connection, thread: int, event_ids: Collection[str]) -> set[int]:
     """Return the slots of a thread's events, so that they can be left out of a search."""
-    slots: set[int] = set()
-    for event_id in event_ids:
-        slot = connection.execute("SELECT slot FROM record WHERE owner = ? AND key = ?", (thread, event_id)).get
-        if slot is not None:
-            slots.add(slot)
-    return slots
+    rows = connection.execute(
+        "SELECT slot FROM carray(?) AS named CROSS JOIN record ON record.owner = ? AND record.key = named.value",
+        (apsw.carray(tuple(event_ids) or ("",)), thread),
+    )
+    return {row[0] for row in rows}
 
 
 def hits_of(connection: apsw.Connection, found: Sequence[RecordHit]) -> list[Hit]:

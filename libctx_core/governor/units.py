@@ -1,7 +1,8 @@
 """Events as units that must stand or fall together: pure functions."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from libctx_core.governor.rendering import Message, event_message, interrupted_result, stub_result
 from libctx_core.models import HEAD_ROLES, Block, ContextEvent
@@ -9,8 +10,7 @@ from libctx_core.models import HEAD_ROLES, Block, ContextEvent
 MessageCounter = Callable[[Message], int]
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """One message and where it comes from.
 
     Attributes:
@@ -28,16 +28,22 @@ class Item:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """Messages that are valid only together: one message, or a call with all its results."""
+class Unit(NamedTuple):
+    """Messages that are valid only together: one message, or a call with all its results.
+
+    Attributes:
+        items: Its messages.
+        tokens: Tokens of all of them.
+    """
 
     items: tuple[Item, ...]
+    tokens: int
 
-    @property
-    def tokens(self) -> int:
-        """Tokens of all its messages."""
-        return sum(item.tokens for item in self.items)
+    @classmethod
+    def of(cls, items: Iterable[Item]) -> "Unit":
+        """Return the unit of some messages."""
+        whole = tuple(items)
+        return cls(whole, sum([item.tokens for item in whole]))
 
     @property
     def sequence(self) -> int:
@@ -116,13 +122,16 @@ def _unit(
     tokens: Callable[[ContextEvent], int],
     count: MessageCounter,
 ) -> Unit:
+    if not calls:
+        plain = Item(event_message(event), tokens(event), event)
+        return Unit((plain,), plain.tokens)
     names = [_free_name(str(call.block.get("id")), event.sequence, used) for call in calls]
     leader = Item(event_message(event), tokens(event), event)
     if any(name != str(call.block.get("id")) for name, call in zip(names, calls, strict=True)):
         message = {**leader.message, "content": _renamed(event.content, names)}
         leader = Item(message, count(message), event, note="a call id was used twice")
     results = [_result_item(call, name, tokens, count) for name, call in zip(names, calls, strict=True)]
-    return Unit((leader, *results))
+    return Unit.of((leader, *results))
 
 
 def _free_name(name: str, sequence: int, used: set[str]) -> str:
@@ -179,13 +188,13 @@ def shrink_results(units: Sequence[Unit], excess: int, count: MessageCounter) ->
         stub_tokens = count(message)
         if stub_tokens >= tokens:
             continue
-        changed[place][index] = replace(
-            item, message=message, tokens=stub_tokens, cut=True, note="paged out: larger than the budget allows"
+        changed[place][index] = item._replace(
+            message=message, tokens=stub_tokens, cut=True, note="paged out: larger than the budget allows"
         )
         excess -= tokens - stub_tokens
-    return tuple(Unit(tuple(items)) for items in changed)
+    return tuple(Unit.of(items) for items in changed)
 
 
 def total(units: Iterable[Unit]) -> int:
     """Return the tokens of all units."""
-    return sum(unit.tokens for unit in units)
+    return sum([unit.tokens for unit in units])

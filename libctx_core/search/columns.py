@@ -3,6 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
+REACH = 2
+"""Neighbours on either side that make up a record's window."""
+
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -26,6 +29,7 @@ class Columns:
         window_average: Mean length of a window there.
         session_length: Length of each session there.
         session_alive: Sessions there that hold words.
+        joined: By number of places, whether the row so many places on belongs to the same session.
     """
 
     size: int
@@ -42,20 +46,24 @@ class Columns:
     window_average: float
     session_length: Floats
     session_alive: int
+    joined: dict[int, Bools]
 
-    def join(self, joined: dict[int, Bools]) -> None:
-        """Take note which rows belong to one session with the row one and two places on."""
-        self._joined = joined
-        self._factors = {step: each[:-step].astype(np.float32) for step, each in joined.items()}
+    def windowed(self, values: Floats, first: int = 0) -> Floats:
+        """Return each row's sum with its two neighbours on either side within the session.
 
-    def windowed(self, values: Floats) -> Floats:
-        """Return each row's sum with its two neighbours on either side within the session."""
+        Args:
+            values: One value per row.
+            first: Only the rows from here on.
+        """
+        low = max(0, first - REACH)
+        values = values[low:]
         total = values.copy()
-        for step, factor in self._factors.items():
-            if len(factor):
-                total[:-step] += values[step:] * factor
-                total[step:] += values[:-step] * factor
-        return total
+        for step, joined in self.joined.items():
+            within = joined[low : len(joined) - step]
+            if len(within):
+                total[:-step] += values[step:] * within
+                total[step:] += values[:-step] * within
+        return total[first - low :]
 
     def spread_out(self, rows: Rows) -> tuple[Rows, Rows]:
         """Return the rows whose windows hold one of the given rows, and the place of that one among those given.
@@ -64,9 +72,9 @@ class Columns:
         """
         every = np.arange(len(rows))
         reached, origin = [rows], [every]
-        for step, joined in self._joined.items():
-            after = every[joined[rows]]
-            before = every[joined[rows - step] & (rows >= step)]
+        for step, joined in self.joined.items():
+            after, late = every[joined[rows]], every[rows >= step]
+            before = late[joined[rows[late] - step]]
             reached += [rows[after] + step, rows[before] - step]
             origin += [after, before]
         return np.concatenate(reached), np.concatenate(origin)
@@ -79,12 +87,10 @@ class Columns:
             setattr(part, name, getattr(self, name)[rows])
         for name in ("alive", "average", "window_average", "session_length", "session_alive"):
             setattr(part, name, getattr(self, name))
-        part.join(
-            {
-                step: padded(self._joined[step][rows[:-step]] & (rows[step:] - rows[:-step] == step), len(rows))
-                for step in (1, 2)
-            }
-        )
+        part.joined = {
+            step: padded(joined[rows[:-step]] & (rows[step:] - rows[:-step] == step), len(rows))
+            for step, joined in self.joined.items()
+        }
         return part
 
 

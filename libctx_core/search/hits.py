@@ -53,14 +53,17 @@ def choose(
         relevant: Their relevance.
         request: Says how many, how relevant, and whether duplicates are dropped.
     """
-    keep = relevant >= request.min_relevance
-    rows, likely = rows[keep], relevant[keep].tolist()
+    waiting = list(zip(rows.tolist(), relevant.tolist(), strict=True))
     chosen: list[Chosen] = []
     seen: list[frozenset[str]] = []
-    for at in range(0, len(rows), request.k):
-        part = rows[at : at + request.k]
-        records = read_rows(connection, scope, part)
-        for row, relevance in zip(part.tolist(), likely[at : at + request.k], strict=True):
+    while waiting and len(chosen) < request.k:
+        few = request.few - len(chosen)
+        least = request.few_relevance if few > 0 else request.min_relevance
+        waiting = [(row, relevance) for row, relevance in waiting if relevance >= least]
+        size = few if few > 0 else request.k
+        part, waiting = waiting[:size], waiting[size:]
+        records = read_rows(connection, scope, np.array([row for row, _ in part], np.int64))
+        for row, relevance in part:
             stored = records[row]
             if request.dedupe:
                 words = frozenset(split(fold(stored.record.text)))
@@ -69,7 +72,7 @@ def choose(
                 seen.append(words)
             chosen.append(Chosen(row, relevance, stored))
             if len(chosen) == request.k:
-                return chosen
+                break
     return chosen
 
 

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import log1p
 
 import apsw
@@ -22,6 +23,9 @@ RELATED_BUDGET = 20_000
 
 MAX_WORDS = 40
 """Words of a text that are scored; a longer one, such as a pasted page, is asked by its rarest words."""
+
+MAX_RELATED_WORDS = 12
+"""Words of a question for which words of like meaning are looked up: the rarest, which weigh most."""
 
 FEW_OWNERS = 4
 """Owners up to which each is asked term by term, so that common terms need not be read whole."""
@@ -120,32 +124,35 @@ def look_up(
         names: Words of which only the frequency is wanted.
         related: Look for words of like meaning too.
     """
-    related = related and len(words) <= MAX_WORDS
-    own = dict.fromkeys(term for word in words for term in word.terms)
-    near: dict[Word, Near] = {word: related_terms(word.terms[0]) if related and word.terms else () for word in words}
-    others = dict.fromkeys(term for listed in near.values() for term, _ in listed)
-    weighed = dict.fromkeys(term for word in names for term in word.terms)
-    wanted = {**own, **weighed, **others}
-    if len(scope.parts) * len(wanted) > MAX_SEEKS:
-        wanted, near = {**own, **weighed}, {}
-    blocks, counts = _blocks(connection, scope, sorted(wanted), limit=POSTING_BUDGET)
-    idf = {term: inverse_document_frequency(scope.alive, counts.get(term, 0)) for term in (*own, *weighed)}
-    telling = _most_telling(words, idf)
-    own = dict.fromkeys(term for word in telling for term in word.terms)
-    scored = _within(own, counts, POSTING_BUDGET)
+    asked = _terms_of((*words, *names))
+    blocks, counts = _blocks(connection, scope, sorted(asked), limit=POSTING_BUDGET)
+    idf = {term: inverse_document_frequency(scope.alive, counts.get(term, 0)) for term in asked}
+    telling = _rarest([word for word in words if word.terms], idf, MAX_WORDS)
+    scored = _within(_terms_of(telling), counts, POSTING_BUDGET)
     if len(scored) == 1 and counts[scored[0]] > POSTING_BUDGET:
         blocks |= _blocks(connection, scope, scored, limit=scope.size)[0]
+    near: dict[Word, Near] = {}
+    if related:
+        near = {word: related_terms(word.terms[0]) for word in _rarest(telling, idf, MAX_RELATED_WORDS)}
+    others = {term for listed in near.values() for term, _ in listed}.difference(scored)
+    if others and len(scope.parts) * len(others.union(asked)) <= MAX_SEEKS:
+        found, also = _blocks(connection, scope, sorted(others.difference(asked)), limit=RELATED_BUDGET)
+        blocks, counts = {**blocks, **found}, {**counts, **also}
     held = _decoded({term: blocks[term] for term in (*scored, *_within(others, counts, RELATED_BUDGET))})
     return Lookup(_postings(scored, held, idf), _related(telling, near, held, idf), idf)
 
 
-def _most_telling(words: Sequence[Word], idf: Mapping[str, float]) -> list[Word]:
-    """Return the words that have terms, of a long text only the rarest."""
-    telling = [word for word in words if word.terms]
-    if len(telling) <= MAX_WORDS:
-        return telling
-    rarity = {word: max(idf[term] for term in word.terms) for word in telling}
-    return sorted(telling, key=lambda word: -rarity[word])[:MAX_WORDS]
+def _terms_of(words: Iterable[Word]) -> list[str]:
+    return list(dict.fromkeys(term for word in words for term in word.terms))
+
+
+def _rarest(words: Sequence[Word], idf: Mapping[str, float], most: int) -> list[Word]:
+    """Return the words, of many only the rarest, in the order they have."""
+    if len(words) <= most:
+        return list(words)
+    rarity = sorted(words, key=lambda word: -max(idf[term] for term in word.terms))
+    kept = set(rarity[:most])
+    return [word for word in words if word in kept]
 
 
 def _within(terms: Iterable[str], counts: Mapping[str, int], budget: int) -> list[str]:
@@ -254,10 +261,7 @@ def _decoded(blocks: Mapping[str, list[Block]]) -> dict[str, Held]:
     counts = [len(data) // _ENTRY.itemsize for _, data in every]
     rows = np.repeat(np.array([first for first, _ in every], np.int64), counts) + entries["offset"]
     frequency = entries["frequency"].astype(np.int64)
-    decoded = {}
-    start = 0
-    for term, found in blocks.items():
-        end = start + _entries(found)
-        decoded[term] = rows[start:end], frequency[start:end]
-        start = end
-    return decoded
+    ends = np.append(0, np.cumsum(counts))[np.cumsum([0, *map(len, blocks.values())])].tolist()
+    return {
+        term: (rows[start:end], frequency[start:end]) for term, (start, end) in zip(blocks, pairwise(ends), strict=True)
+    }

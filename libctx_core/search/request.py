@@ -24,6 +24,8 @@ class SearchRequest:
         fusion: ``signals`` scores by the learnt weights, ``rrf`` by reciprocal ranks.
         rrf_k: Constant of reciprocal rank fusion.
         min_relevance: Hits below this relevance (0 to 1) are dropped; 0 keeps all.
+        few: Number of best hits for which `few_relevance` suffices.
+        few_relevance: Relevance that those need.
         neighbours: Records before and after each hit that come with it as context.
         dedupe: Drop near-duplicates of better hits.
         explain: Give each signal's part of the score.
@@ -40,6 +42,8 @@ class SearchRequest:
     fusion: Fusion = "signals"
     rrf_k: int = 15
     min_relevance: float = 0.0
+    few: int = 0
+    few_relevance: float = 0.0
     neighbours: int = 0
     dedupe: bool = False
     explain: bool = False

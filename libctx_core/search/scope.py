@@ -1,6 +1,6 @@
 """The records in scope as columns: what ranking reads instead of rows."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from libctx_core.search import flags
 from libctx_core.search.analysis import analyse_word, split
-from libctx_core.search.columns import Bools, Columns, Floats, Rows, padded
+from libctx_core.search.columns import REACH, Bools, Columns, Floats, Rows, padded
 from libctx_core.search.speakers import name_keys
 from libctx_core.store.index import IndexState
 from libctx_core.store.records import POSITION_BITS
@@ -61,9 +61,14 @@ class Scope(Columns):
         window_size: Rows in the window of each row.
         speakers: One more than the highest such number.
         names: Numbers of the speakers by what names them, see `name_keys`.
+        sessions: Number of sessions of each owner.
+        all_spoken: Whether all rows are part of conversations.
     """
 
-    def __init__(self, parts: Sequence[OwnerPart]) -> None:
+    window_size: Floats
+
+    def __init__(self, parts: Sequence[OwnerPart], known: "Scope | None" = None) -> None:
+        """Derive the columns; what an earlier scope tells of the leading rows is taken from there."""
         self.parts = tuple(parts)
         sizes = np.array([part.count for part in parts], dtype=np.int64)
         self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -72,32 +77,56 @@ class Scope(Columns):
         self.starts: dict[int, int] = dict(zip(self.owners.tolist(), self._starts.tolist(), strict=False))
         packed = parts[0].packed if len(parts) == 1 else b"".join([part.packed for part in parts])
         raw = np.frombuffer(packed, ROW)
-        self.flags = raw["flags"].copy()
-        self.is_alive = (self.flags & flags.ALIVE) != 0
+        first = 0 if known is None else _alike(known.parts, self.parts)
+        old = known if first else None
+        new = raw[first:]
+        self._grow(old, "flags", first, new["flags"].copy())
+        self._grow(old, "is_alive", first, (new["flags"] & flags.ALIVE) != 0)
         self.alive = int(np.count_nonzero(self.is_alive))
-        self.length = raw["length"].astype(np.float32)
+        self._grow(old, "length", first, new["length"].astype(np.float32))
         self.average = self._mean(self.length)
-        spoken = (self.flags & flags.SPOKEN) != 0
-        self.verbosity = _neutral(_LOGARITHMS[raw["words"]] / np.float32(4), spoken)
-        self.news = _neutral(_LOGARITHMS[raw["fresh"]] / np.float32(2), spoken)
-        self._number_sessions(raw, sizes)
-        self._number_speakers(raw, sizes)
+        self._number_sessions(new, sizes, old, first)
+        self._number_speakers(new, sizes, old, first)
+        self._say_how_much(raw, old, first)
+
+    def _grow(self, old: "Scope | None", name: str, first: int, new: NDArray[np.generic]) -> None:
+        """Set a column: the first values of the old one, then new values."""
+        setattr(self, name, new if old is None else np.concatenate([getattr(old, name)[:first], new]))
 
     def _mean(self, values: Floats) -> float:
         return float(values.sum(dtype=np.float64)) / max(1, self.alive) or 1.0
 
-    def _number_sessions(self, raw: NDArray[np.void], sizes: Rows) -> None:
-        counts = [int(part.rows["session"].max()) + 1 if part.count else 0 for part in self.parts]
-        bases = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        self.session = raw["session"].astype(np.int64) + np.repeat(bases[:-1], sizes)
+    def _number_sessions(self, new: NDArray[np.void], sizes: Rows, old: "Scope | None", first: int) -> None:
+        self.sessions = [
+            max(int(part.rows["session"][seen:].max(initial=0)) + 1, sessions) if part.count else 0
+            for part, (seen, sessions) in zip(self.parts, self._known_sessions(old, first), strict=True)
+        ]
+        bases = np.concatenate([[0], np.cumsum(self.sessions)]).astype(np.int64)
+        own = new["session"] + np.repeat(bases[:-1], sizes)[first:]
+        self._grow(old, "session", first, own)
         self.session_length = np.bincount(self.session, self.length, int(bases[-1])).astype(np.float32)
         self.session_alive = int(np.count_nonzero(self.session_length))
-        self.join({step: padded(self.session[:-step] == self.session[step:], self.size) for step in (1, 2)})
-        self.window_length = self.windowed(self.length)
+        self.joined = {step: self._joined_from(step, old, first) for step in range(1, REACH + 1)}
+        changed = max(0, first - REACH)
+        self._grow(old, "window_length", changed, self.windowed(self.length, changed))
         self.window_average = self._mean(self.window_length)
-        self.window_size = self.windowed(np.ones(self.size, np.float32))
+        ones = np.ones(self.size, np.float32)
+        self._grow(old, "window_size", changed, self.windowed(ones, changed))
 
-    def _number_speakers(self, raw: NDArray[np.void], sizes: Rows) -> None:
+    def _known_sessions(self, old: "Scope | None", first: int) -> Iterator[tuple[int, int]]:
+        """Yield for each owner how many of its rows an old scope knew, and their sessions."""
+        for at in range(len(self.parts)):
+            seen = max(0, first - int(self._starts[at]))
+            yield (seen, old.sessions[at]) if old is not None and seen else (0, 0)
+
+    def _joined_from(self, step: int, old: "Scope | None", first: int) -> Bools:
+        """Return which rows belong to one session with the row `step` places on."""
+        changed = max(0, first - step)
+        fresh = self.session[changed:]
+        joined = padded(fresh[:-step] == fresh[step:], len(fresh))
+        return joined if old is None else np.concatenate([old.joined[step][:changed], joined])
+
+    def _number_speakers(self, new: NDArray[np.void], sizes: Rows, old: "Scope | None", first: int) -> None:
         bases: list[int] = []
         total = 0
         self.names: dict[tuple[str, ...], list[int]] = {}
@@ -107,16 +136,27 @@ class Scope(Columns):
                 for key in name_keys([analyse_word(word).folded for word in split(name)]):
                     self.names.setdefault(key, []).append(total + ordinal)
             total += max(part.speakers.values(), default=0)
-        own = raw["speaker"].astype(np.int64)
-        self.speaker = np.where(own > 0, own + np.repeat(np.array(bases, np.int64), sizes), 0)
+        own = new["speaker"].astype(np.int64)
+        numbered = np.where(own > 0, own + np.repeat(np.array(bases, np.int64), sizes)[first:], 0)
+        self._grow(old, "speaker", first, numbered)
         self.speakers = total + 1
+
+    def _say_how_much(self, raw: NDArray[np.void], old: "Scope | None", first: int) -> None:
+        """Derive how many words and how many new ones each row holds."""
+        self.all_spoken = bool(((self.flags & flags.SPOKEN) != 0).all())
+        if old is None or not (self.all_spoken and old.all_spoken):
+            old, first = None, 0
+        spoken = (self.flags[first:] & flags.SPOKEN) != 0
+        words, fresh = _LOGARITHMS[raw["words"][first:]], _LOGARITHMS[raw["fresh"][first:]]
+        self._grow(old, "verbosity", first, _neutral(words / np.float32(4), spoken))
+        self._grow(old, "news", first, _neutral(fresh / np.float32(2), spoken))
 
     # -- neighbourhoods -------------------------------------------------------
 
     def window_sums(self, values: Callable[[Rows], Floats], rows: Rows) -> Floats:
         """Return the sum over the window of each of some rows, of values that are asked for by row."""
         total = values(rows)
-        for step, joined in self._joined.items():
+        for step, joined in self.joined.items():
             after, before = joined[rows], joined[rows - step] & (rows >= step)
             total[after] += values(rows[after] + step)
             total[before] += values(rows[before] - step)
@@ -129,7 +169,7 @@ class Scope(Columns):
         # the row in between too, whatever its session: what lies two places on is found by counting
         marked[np.minimum(rows + 1, self.size - 1)] = True
         marked[np.maximum(rows - 1, 0)] = True
-        for step, joined in self._joined.items():
+        for step, joined in self.joined.items():
             marked[rows[joined[rows]] + step] = True
             marked[rows[joined[rows - step] & (rows >= step)] - step] = True
         return marked
@@ -188,6 +228,17 @@ class Scope(Columns):
     def nbytes(self) -> int:
         """Approximate bytes held."""
         return self.size * 80 + 4096 * len(self.parts)
+
+
+def _alike(old: Sequence[OwnerPart], new: Sequence[OwnerPart]) -> int:
+    """Return how many leading rows two scopes share, the second one being newer."""
+    rows = 0
+    for was, now in zip(old, new, strict=False):
+        if was is not now:
+            grew = was.state.owner == now.state.owner and was.state.revision == now.state.revision
+            return rows + (min(was.count, now.count) if grew and was.state.posted <= now.state.posted else 0)
+        rows += was.count
+    return rows
 
 
 def _neutral(values: Floats, spoken: Bools) -> Floats:

@@ -61,7 +61,7 @@ def _renewed(connection: apsw.Connection, key: Key, known: Scope | None) -> Scop
     states = [state for state in read_states(connection, key) if state.posted]
     parts = [_part(connection, state, old.get(state.owner)) for state in states]
     unchanged = known is not None and len(parts) == len(old) and all(p is old.get(p.state.owner) for p in parts)
-    return known if known is not None and unchanged else Scope(parts)
+    return known if known is not None and unchanged else Scope(parts, known)
 
 
 def _part(connection: apsw.Connection, state: IndexState, old: OwnerPart | None) -> OwnerPart:

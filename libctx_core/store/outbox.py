@@ -176,13 +176,19 @@ def quarantined(connection: apsw.Connection, thread: int | None = None) -> list[
     return [QuarantinedEvent(*row) for row in rows]
 
 
-def watermarks(connection: apsw.Connection, thread: int) -> Watermarks:
+def watermarks(connection: apsw.Connection, thread: int, recorded: int | None = None) -> Watermarks:
     """Derive a thread's watermarks from what is still in its outbox.
 
     Quarantined and re-queued events are gaps the marks pass over.
+
+    Args:
+        connection: A reader.
+        thread: The thread.
+        recorded: Its last sequence, where that is known already.
     """
-    head = events.thread_head(connection, thread)
-    recorded = 0 if head is None else head.last_sequence
+    if recorded is None:
+        head = events.thread_head(connection, thread)
+        recorded = 0 if head is None else head.last_sequence
     first = connection.execute(
         "SELECT sequence FROM outbox WHERE thread = ? AND again = 0 ORDER BY sequence LIMIT 1", (thread,)
     ).get
