@@ -17,13 +17,16 @@ RECORD = (0.9, 0.4)
 SESSION = (1.2, 0.75)
 """k1 and b for whole sessions."""
 
+DENSE = 30
+"""Cells of a table of terms and rows for each posting, up to which the table is cheaper than sorting."""
+
 _AMOUNT_BITS = 8
 """A posting's frequency, and a closeness in percent, fit a byte."""
 
 
-def saturated(frequency: Rows, length: Floats, average: float, k1: float, b: float) -> Floats:
+def saturated(frequency: Rows | Floats, length: Floats, average: float, k1: float, b: float) -> Floats:
     """Return BM25's saturated term frequency, from 0 to ``k1 + 1``."""
-    count = frequency.astype(np.float32)
+    count = frequency.astype(np.float32, copy=False)
     norm = np.float32(k1 * (1 - b)) + np.float32(k1 * b / average) * length
     return (count * np.float32(k1 + 1) / (count + norm)).astype(np.float32, copy=False)
 
@@ -36,6 +39,13 @@ def record_scores(scope: Columns, found: Postings) -> Floats:
 
 def window_scores(scope: Columns, found: Postings) -> Floats:
     """Return the score of each row read together with its two neighbours on either side."""
+    terms = len(found.idf)
+    if terms * scope.size <= DENSE * len(found.rows):
+        held = np.zeros((terms, scope.size), np.float32)
+        held[found.term, found.rows] = found.frequency
+        gained = saturated(scope.windowed(held), scope.window_length, scope.window_average, *RECORD)
+        scores: Floats = np.einsum("t,tr->r", found.idf, gained)
+        return scores
     term, rows, frequency = _sums(found.term, *scope.spread_out(found.rows), found.frequency)
     gained = saturated(frequency, scope.window_length[rows], scope.window_average, *RECORD)
     return _by_place(rows, found.idf[term] * gained, scope.size)
@@ -87,7 +97,7 @@ def _sums(term: Rows, places: Rows, origin: Rows, amount: Rows) -> tuple[Rows, R
 def _packed(number: Rows, places: Rows, amount: Rows) -> Rows:
     """Return the three in one number each, sorted by number, place and amount."""
     packed = (((number << _place_bits(places)) | places) << _AMOUNT_BITS) | amount
-    packed.sort(kind="stable")  # which merges: the postings of a term come in order
+    packed.sort()
     return packed
 
 

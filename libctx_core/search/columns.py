@@ -52,18 +52,18 @@ class Columns:
         """Return each row's sum with its two neighbours on either side within the session.
 
         Args:
-            values: One value per row.
+            values: One value per row, along the last axis.
             first: Only the rows from here on.
         """
         low = max(0, first - REACH)
-        values = values[low:]
+        values = values[..., low:]
         total = values.copy()
         for step, joined in self.joined.items():
             within = joined[low : len(joined) - step]
             if len(within):
-                total[:-step] += values[step:] * within
-                total[step:] += values[:-step] * within
-        return total[first - low :]
+                total[..., :-step] += values[..., step:] * within
+                total[..., step:] += values[..., :-step] * within
+        return total[..., first - low :]
 
     def spread_out(self, rows: Rows) -> tuple[Rows, Rows]:
         """Return the rows whose windows hold one of the given rows, and the place of that one among those given.
