@@ -207,8 +207,8 @@ class Builder:
         self, connection: apsw.Connection, head: ThreadHead, tail: Tail, focus: str, shown: Sequence[str], bar: "Bar"
     ) -> list[Hit]:
         owners = retrieval.readable_owners(connection, self.runtime, self.authority, self.reading)
-        if not owners:
-            return []
+        if not owners or (owners == (head.owner,) and len(set(shown)) == head.last_sequence):
+            return []  # there is nothing to read, or the request shows all of it already
         exclude = retrieval.slots_of(connection, head.owner, shown)
         exclude |= self._out_of_sight(connection, head, tail)
         found = retrieval.search(
