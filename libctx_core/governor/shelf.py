@@ -194,7 +194,9 @@ class Shelf:
             return owner
         proposed = None
         if self._authority.scope is not None:
-            proposed = ResourceMetadata(COLLECTION, f"{key}:{space}", space)
+            # a right on a collection must not open the shelf of a team that happens to have its name
+            boundary = space if team is None else f"{TEAM}:{space}"
+            proposed = ResourceMetadata(COLLECTION, f"{key}:{space}", boundary)
             self._authority.require_create(COLLECTION, f"{space}/{key}", proposed)
         else:
             self._authority.require_write(COLLECTION, f"{space}/{key}", None)
