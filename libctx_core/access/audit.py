@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from libctx_core.errors.access import DenialReason, Operation
 
@@ -16,7 +17,7 @@ class AccessEvent:
     Attributes:
         name: ``access.denied``, ``access.excluded`` (left out of a listing because its
             metadata is malformed), ``access.leak`` (a scope exited out of order),
-            ``access.revoked``, ``access.enrolled``, ``access.unenrolled``.
+            ``access.revoked``.
         operation: What was attempted, if it was an operation on a resource.
         resource_kind: Kind of the resource.
         resource_key: Its storage key.
@@ -47,6 +48,14 @@ class AccessEvent:
 
 
 Observer = Callable[[AccessEvent], None]
+
+
+class Listener(Protocol):
+    """Somebody else who is told, such as the plugins of a library."""
+
+    def on_access(self, event: AccessEvent, /) -> None:
+        """Take note of an event."""
+        ...
 
 
 def notify(observer: Observer | None, event: AccessEvent) -> None:

@@ -16,7 +16,7 @@ called only under a scope. Everything else about a scope stays in this package.
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from libctx_core.access.audit import AccessEvent
+from libctx_core.access.audit import AccessEvent, Observer, notify
 from libctx_core.access.context import AdminToken, ContextAccess
 from libctx_core.access.context import access as default_access
 from libctx_core.access.decision import (
@@ -79,6 +79,7 @@ class Authority:
         hide_existence: Under REQUIRE_ENROLLMENT, refuse the creation of a resource that
             exists but is invisible as if the right were missing.
         guard: Deny-only veto of plugins.
+        observer: Told of what this authority denies, besides the observer of `access`.
         scope: A handle that is in force for every call, whatever the context says.
     """
 
@@ -90,6 +91,7 @@ class Authority:
         create_policy: CreatePolicy = CreatePolicy.EITHER,
         hide_existence: bool = False,
         guard: AccessGuard | None = None,
+        observer: Observer | None = None,
         scope: Scope | None = None,
     ) -> None:
         if scope is not None:
@@ -99,6 +101,7 @@ class Authority:
         self._create_policy = create_policy
         self._hide_existence = hide_existence
         self._guard = None if guard is None else Guard(guard)
+        self._observer = observer
         self._scope = scope
         self._legacy = _Legacy()
 
@@ -115,6 +118,7 @@ class Authority:
             unscoped_policy=self._policy,
             create_policy=self._create_policy,
             hide_existence=self._hide_existence,
+            observer=self._observer,
             scope=scope,
         )
         bound._guard = self._guard
@@ -311,7 +315,7 @@ class Authority:
 
     @property
     def guard(self) -> Guard | None:
-        """The veto of plugins, which a store applies to a selection's enrolled objects."""
+        """The veto of plugins, which a store applies to a selection's enrolled objects; `forget` asks them anew."""
         return self._guard
 
     # -- administration -------------------------------------------------------
@@ -382,4 +386,6 @@ class Authority:
         reason: DenialReason | None,
     ) -> None:
         chain, shadowed = ((), None) if grant is None else (grant.chain, grant.shadowed)
-        self.access.report(AccessEvent(name, operation, str(kind), key, reason, chain, shadowed))
+        event = AccessEvent(name, operation, str(kind), key, reason, chain, shadowed)
+        self.access.report(event)
+        notify(self._observer, event)

@@ -5,8 +5,9 @@ from concurrent.futures import Executor
 from contextvars import ContextVar, Token
 from datetime import datetime
 from typing import Final, ParamSpec, TypeVar
+from weakref import WeakSet
 
-from libctx_core.access.audit import AccessEvent, Observer, notify
+from libctx_core.access.audit import AccessEvent, Listener, Observer, notify
 from libctx_core.access.blocks import ChildBlock, ScopeBlock
 from libctx_core.access.containment import RESOLVER_TIMEOUT, Containment
 from libctx_core.access.kinds import ResourceKind, ResourceKinds
@@ -63,6 +64,7 @@ class ContextAccess:
         self._current: ContextVar[Scope | None] = ContextVar("libctx_scope", default=None)
         self._unscoped_policy = unscoped_policy
         self._observer = on_event
+        self._listeners: WeakSet[Listener] = WeakSet()
         self._debug = debug
         self._clock = clock
         self._token = AdminToken()
@@ -122,7 +124,7 @@ class ContextAccess:
         """End a scope and everything derived from it, wherever it is installed."""
         grant = grant_of(scope)
         grant.lives[-1].revoke()
-        notify(self._observer, AccessEvent("access.revoked", chain=grant.chain, shadowed=grant.shadowed))
+        self._announce(AccessEvent("access.revoked", chain=grant.chain, shadowed=grant.shadowed))
 
     # -- installing -----------------------------------------------------------
 
@@ -214,9 +216,24 @@ class ContextAccess:
         if policy is UnscopedPolicy.DENY and token is not self._token:
             raise AdminTokenError(action)
 
+    # -- observing ------------------------------------------------------------
+
     def report(self, event: AccessEvent) -> None:
         """Tell this authority's observer."""
         notify(self._observer, event)
+
+    def listen(self, listener: Listener) -> None:
+        """Also tell `listener` of revocations and leaks, which belong to no library; it is held weakly."""
+        self._listeners.add(listener)
+
+    def unlisten(self, listener: Listener) -> None:
+        """Tell `listener` no more."""
+        self._listeners.discard(listener)
+
+    def _announce(self, event: AccessEvent) -> None:
+        self.report(event)
+        for listener in tuple(self._listeners):
+            notify(listener.on_access, event)
 
     # -- for the blocks ---------------------------------------------------------
 
@@ -250,7 +267,7 @@ class ContextAccess:
                 pass
             else:
                 return
-        self.report(AccessEvent("access.leak"))
+        self._announce(AccessEvent("access.leak"))
         if self._debug:
             raise ScopeLeakError
 

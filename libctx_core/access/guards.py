@@ -66,12 +66,14 @@ class Guard:
                 ]
             ),
         )
+        answers = self._answers
         try:
             denied = frozenset(self._ask(question))
         except Exception:  # noqa: BLE001 - a guard that fails denies, and is asked again next time
             self.generation += 1
             return set(unknown)
-        if len(self._answers) + len(unknown) > MAX_REMEMBERED:
-            self._answers = {}
-        self._answers.update((key, resource.resource_id in denied) for resource, key in unknown.items())
+        if len(answers) + len(unknown) > MAX_REMEMBERED:
+            answers.clear()
+        # if everything was forgotten meanwhile, this answer came from the old rules and goes with them
+        answers.update((key, resource.resource_id in denied) for resource, key in unknown.items())
         return {resource for resource in unknown if resource.resource_id in denied}

@@ -10,7 +10,6 @@ import apsw
 from libctx_core.cli.dump import BOOK_FORMAT, THREAD_FORMAT
 from libctx_core.errors import InvalidInputError
 from libctx_core.governor.drafts import EventOptions, count_content, draft_event
-from libctx_core.governor.indexer import embedded_text
 from libctx_core.governor.transfer import FORMAT, arguments_of
 from libctx_core.library import LibraryView
 from libctx_core.models import ContextEvent, ThreadKey, normalise_content
@@ -18,7 +17,7 @@ from libctx_core.store import events as log
 from libctx_core.store.events import EventDraft
 from libctx_core.store.index_records import find_slot
 from libctx_core.store.owners import COLLECTION, THREAD, OwnerRow, create_owner, find_owner
-from libctx_core.store.records import RecordInput
+from libctx_core.store.records import RecordInput, embedded_text
 
 MAX_BATCH = 500
 """Lines that share a transaction."""

@@ -19,7 +19,7 @@ from libctx_core.ports import Embedder
 from libctx_core.store import Database, outbox
 from libctx_core.store import events as log
 from libctx_core.store.outbox import Claim
-from libctx_core.store.records import RecordInput
+from libctx_core.store.records import RecordInput, embedded_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -315,13 +315,6 @@ def session_of(event: ContextEvent) -> str | None:
     """Return the sitting an event belongs to, if its metadata names one."""
     value = (event.metadata or {}).get("session")
     return value if isinstance(value, str) else None
-
-
-def embedded_text(record: RecordInput) -> str:
-    """Return the text a record is embedded by: who said it, what, and what was attached."""
-    speaker = f"{record.speaker}: " if record.speaker else ""
-    caption = f" {record.caption}" if record.caption else ""
-    return f"{speaker}{record.text}{caption}"
 
 
 def checked_rows(vectors: object, count: int) -> "NDArray[np.float32]":

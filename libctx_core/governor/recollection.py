@@ -16,6 +16,7 @@ from libctx_core.governor.session import ThreadSession
 from libctx_core.governor.transfer import event_record
 from libctx_core.models import Block, Content, ContextEvent, Hit, normalise_content
 from libctx_core.store import events as log
+from libctx_core.store.owners import OwnerRow
 
 if TYPE_CHECKING:
     from libctx_core.memory.views import Remembered
@@ -105,6 +106,8 @@ class Recollection(ThreadSession):
         own_form = drafts.native_json(native)
 
         def store(connection: apsw.Connection) -> ContextEvent:
+            owner = self._find(connection)
+            self._require(Operation.WRITE, owner)
             current = self._event(connection, owner, event_id)
             if owner is None or current.redacted:
                 raise EventNotFoundError(event_id)
@@ -149,9 +152,7 @@ class Recollection(ThreadSession):
         """
         with self._snapshot(Operation.DELETE) as (connection, owner):
             event = self._event(connection, owner, event_id)
-        if owner is None:
-            raise EventNotFoundError(event_id)
-        receipt = redact_event(self._runtime, self._authority, owner, event, cascade=cascade)
+        receipt = redact_event(self._runtime, self._authority, self._deletable, event, cascade=cascade)
         self._runtime.observe("libctx.event.redacted", {"gen_ai.conversation.id": self.key.session_id})
         return receipt
 
@@ -192,9 +193,14 @@ class Recollection(ThreadSession):
         Raises:
             ThreadNotFoundError: There is no such thread.
         """
-        with self._snapshot(Operation.DELETE) as (_connection, owner):
-            pass
+        with self._runtime.database.read() as connection:
+            self._deletable(connection)
+        delete_thread(self._runtime, self._deletable)
+        self._owner_id = None
+
+    def _deletable(self, connection: apsw.Connection) -> OwnerRow:
+        owner = self._find(connection)
+        self._require(Operation.DELETE, owner)
         if owner is None:
             raise ThreadNotFoundError(self.key.collection, self.key.session_id)
-        delete_thread(self._runtime, owner)
-        self._owner_id = None
+        return owner

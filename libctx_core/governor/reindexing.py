@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 import apsw
 
-from libctx_core.governor.indexer import checked_rows, embedded_text
+from libctx_core.governor.indexer import checked_rows
 from libctx_core.governor.runtime import Runtime
 from libctx_core.memory.indexing import MemoryIndexer
 from libctx_core.search.analysis import ANALYSIS_VERSION
 from libctx_core.store.index import IndexState, drop_index, read_clock, read_state, write_state
 from libctx_core.store.index_records import RecordRow, read_record, read_records
 from libctx_core.store.owners import MEMORY, VECTOR_COLLECTION
-from libctx_core.store.records import owner_and_position
+from libctx_core.store.records import embedded_text, owner_and_position
 from libctx_core.store.vectors import clear_vectors, fix_profile, pack_vectors, put_vectors
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from libctx_core.errors import InvalidInputError, RecordNotFoundError
 from libctx_core.errors.access import Operation
 from libctx_core.governor import retrieval
 from libctx_core.governor.drafts import Moment, moment
-from libctx_core.governor.indexer import embedded_text
 from libctx_core.governor.retrieval import SHELF, TEAM, Reading
 from libctx_core.governor.runtime import Runtime
 from libctx_core.models import (
@@ -28,7 +27,7 @@ from libctx_core.models import (
 from libctx_core.store import events as log
 from libctx_core.store.access import metadata_state
 from libctx_core.store.owners import COLLECTION, OwnerRow, create_owner, find_owner, owner_by_id
-from libctx_core.store.records import RecordInput
+from libctx_core.store.records import RecordInput, embedded_text
 
 CHUNK_CHARACTERS = 1_200
 """Size a document is cut to: about 300 tokens of English, one thought or two."""
@@ -195,7 +194,9 @@ class Shelf:
             return owner
         proposed = None
         if self._authority.scope is not None:
-            proposed = ResourceMetadata(COLLECTION, f"{key}:{space}", space)
+            # a right on a collection must not open the shelf of a team that happens to have its name
+            boundary = space if team is None else f"{TEAM}:{space}"
+            proposed = ResourceMetadata(COLLECTION, f"{key}:{space}", boundary)
             self._authority.require_create(COLLECTION, f"{space}/{key}", proposed)
         else:
             self._authority.require_write(COLLECTION, f"{space}/{key}", None)

@@ -94,7 +94,8 @@ class LibraryOfContext(LibraryView):
             authority = Authority(
                 context_access,
                 unscoped_policy=UnscopedPolicy.DENY if access == "required" else None,
-                guard=loaded.check_access if loaded.implements("check_access") else None,
+                guard=loaded.objections if loaded.implements("check_access") else None,
+                observer=loaded.on_access,
             )
             index = SearchIndex(database)
             runtime = Runtime(database, index, Searcher(database, chosen, vectors=vectors), chosen, loaded, authority)
@@ -109,6 +110,7 @@ class LibraryOfContext(LibraryView):
         if runtime.indexer is not None:
             # a killed process may have left work behind
             runtime.indexer.wake()
+        context_access.listen(loaded)
         loaded.library_opened(self)
 
     @property
@@ -150,6 +152,7 @@ class LibraryOfContext(LibraryView):
 
     def close(self) -> None:
         """Finish what is being written and close the file; calling it again does nothing."""
+        self._authority.access.unlisten(self.plugins)
         self.plugins.library_closing(self)
         if self._runtime.indexer is not None:
             self._runtime.indexer.close()

@@ -13,7 +13,7 @@ from libctx_core.search.index import SearchIndex
 from libctx_core.store import memory_pending as rows
 from libctx_core.store.database import Database
 from libctx_core.store.memory_pending import PendingRow
-from libctx_core.store.records import RecordInput
+from libctx_core.store.records import RecordInput, embedded_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,13 +37,6 @@ def record_of(row: PendingRow) -> RecordInput:
         metadata=canonical_json(context.metadata) if context.metadata else None,
         payload=row.version_id,
     )
-
-
-def _embedded_text(record: RecordInput) -> str:
-    """Return the text an entry is embedded by: who said it, what, and what was attached."""
-    speaker = f"{record.speaker}: " if record.speaker else ""
-    caption = f" {record.caption}" if record.caption else ""
-    return f"{speaker}{record.text}{caption}"
 
 
 class MemoryIndexer:
@@ -120,7 +113,7 @@ class MemoryIndexer:
     def _post(self, owner: int, waiting: Sequence[PendingRow]) -> int:
         wanted = [row for row in waiting if row.active and row.text is not None]
         records = {row.entry: record_of(row) for row in wanted}
-        vectors = self._embed([_embedded_text(records[row.entry]) for row in wanted])
+        vectors = self._embed([embedded_text(records[row.entry]) for row in wanted])
         place = {row.entry: at for at, row in enumerate(wanted)}
         profile = "" if self._embedder is None else self._embedder.profile_id
 

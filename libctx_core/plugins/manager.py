@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from libctx_core import display
+from libctx_core.access.audit import AccessEvent
 from libctx_core.errors import LibctxError, PluginError
 from libctx_core.models import ContextEvent
 from libctx_core.plugins.loader import Loader, name_of
@@ -220,15 +221,26 @@ class Plugins:
 
     def check_access(self, question: AccessQuestion) -> frozenset[str]:
         """Return the resource ids that plugins deny, out of those asked about. Deny-only."""
-        everything = frozenset(resource.resource_id for resource in question.resources)
+        try:
+            return self.objections(question)
+        except LibctxError:
+            return frozenset(resource.resource_id for resource in question.resources)
+
+    def objections(self, question: AccessQuestion) -> frozenset[str]:
+        """Do what `check_access` does, for whoever remembers answers and must not remember a fault.
+
+        Raises:
+            LibctxError: A plugin failed, which is recorded; the caller denies everything asked about.
+        """
+        asked = frozenset(resource.resource_id for resource in question.resources)
         denied: frozenset[str] = frozenset()
         for implementation in self._calls.implementations("check_access"):
             try:
                 answer = self._calls.call(implementation, "check_access", {"question": question})
-                denied |= _denials(implementation.plugin_name, answer, everything)
+                denied |= _denials(implementation.plugin_name, answer, asked)
             except LibctxError as error:
                 self._calls.record(implementation.plugin_name, "check_access", error.__cause__ or error)
-                return everything
+                raise
         return denied
 
     def propose_protections(
@@ -250,8 +262,14 @@ class Plugins:
         return tuple(proposals)
 
     def on_event(self, observations: Sequence[Observation]) -> None:
-        """Tell observers what was committed. Notify."""
+        """Tell observers what happened. Notify."""
         self._calls.notify("on_event", observations=tuple(observations))
+
+    def on_access(self, event: AccessEvent) -> None:
+        """Tell observers of a denial or an irregularity, as ``libctx.access.denied`` and so on. Notify."""
+        if self.implements("on_event"):
+            attributes = {f"libctx.{name}": value for name, value in event.attributes().items()}
+            self.on_event([Observation(f"libctx.{event.name}", attributes)])
 
     def library_opened(self, library: Any) -> None:
         """Tell plugins that the library is open, those registered later included. Notify."""

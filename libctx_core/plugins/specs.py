@@ -191,15 +191,15 @@ def resolve_containment(pairs: Sequence[tuple[str, str]]) -> Collection[tuple[st
 def check_access(question: AccessQuestion) -> Collection[str] | None:
     """Deny access that the scope itself would allow. Deny-only.
 
-    Asked once per scope and resource or boundary; answers are cached until rights or
-    metadata change.
+    Asked once per principal, operation and resource; answers are kept until the plugin
+    calls ``library.authority.guard.forget()``.
 
     Args:
         question: Principal, operation and the resources the scope allows.
 
     Returns:
         The resource ids to deny, or None for no objection. An exception, or an answer that
-        names anything else, denies them all.
+        names anything else, denies them all, and is not kept.
     """
 
 
@@ -220,7 +220,7 @@ def propose_protections(events: Sequence[ContextEvent]) -> Iterable[ProtectionPr
 
 @hookspec
 def on_event(observations: Sequence[Observation]) -> None:
-    """Observe what happened, after it was committed. Notify.
+    """Observe what happened, after it was committed, and what was denied. Notify.
 
     Args:
         observations: In order. They carry ids, counts and times, never texts.

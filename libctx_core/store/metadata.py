@@ -15,6 +15,8 @@ from typing import Any, TypeAlias
 
 import apsw
 
+from libctx_core.models import is_storable
+
 Value: TypeAlias = str | int | float | bytes
 Path: TypeAlias = tuple[str, ...]
 
@@ -42,7 +44,7 @@ def encode(value: Any) -> Value:
     """Return the indexed form of a JSON value."""
     kind = type(value)
     if kind is str:
-        return value if len(value) <= INDEXED_CHARACTERS and _is_plain(value) else _digest(value)
+        return value if len(value) <= INDEXED_CHARACTERS and is_storable(value) else _digest(value)
     if kind is bool:
         return int(value)
     if kind is int:
@@ -54,18 +56,6 @@ def encode(value: Any) -> Value:
     if kind is dict:
         return MAPPING
     return LIST if value else EMPTY_LIST
-
-
-def _is_plain(text: str) -> bool:
-    if "\x00" in text:
-        return False
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _digest(text: str) -> bytes:

@@ -129,6 +129,13 @@ class RecordInput:
     expires_at: float | None = None
 
 
+def embedded_text(record: RecordInput) -> str:
+    """Return the text a record is embedded by: who said it, what, and what was attached."""
+    speaker = f"{record.speaker}: " if record.speaker else ""
+    caption = f" {record.caption}" if record.caption else ""
+    return f"{speaker}{record.text}{caption}"
+
+
 def bound_slots(slots: Iterable[int]) -> Any:
     """Return slots as a value to bind for ``carray(?)``; SQLite takes no empty one."""
     return apsw.carray(array("q", slots))

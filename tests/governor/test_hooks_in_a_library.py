@@ -127,6 +127,104 @@ def test_a_plugin_can_deny_what_a_scope_allows_and_never_grant() -> None:
             library.scoped(other).open_context_governor("day").build_prompt()
 
 
+def test_a_check_that_fails_denies_only_while_it_fails() -> None:
+    access = ContextAccess()
+    scope = access.issue_root_scope(Principal("ada"), Rights.all_on(Boundary("default")))
+    broken = True
+
+    class Moody:
+        @hookimpl
+        def check_access(self, question):
+            if broken:
+                raise RuntimeError("no answer")
+
+    with LibraryOfContext(":memory:", plugins=[Moody()], context_access=access) as library:
+        governor = library.scoped(scope).open_context_governor("t")
+        broken = False
+        governor.prepare("hello")
+        broken = True
+        other = library.scoped(scope).open_context_governor("other")
+        with pytest.raises(ContextAccessDenied):
+            other.prepare("hello")
+        assert library.plugins.faults[-1].hook == "check_access"
+        broken = False
+        other.prepare("hello")
+        assert {hit.thread.session_id for hit in recalled(library, scope)} == {"t", "other"}
+
+
+def test_rules_that_change_are_asked_anew_when_the_plugin_says_so() -> None:
+    access = ContextAccess()
+    scope = access.issue_root_scope(Principal("ada"), Rights.all_on(Boundary("default")))
+
+    class Rules:
+        closed = frozenset()
+
+        @hookimpl
+        def library_opened(self, library):
+            self.library = library
+
+        @hookimpl
+        def check_access(self, question):
+            return [item.resource_id for item in question.resources if item.resource_id in self.closed]
+
+        def close(self, *resources):
+            self.closed = frozenset(resources)
+            self.library.authority.guard.forget()
+
+    rules = Rules()
+    with LibraryOfContext(":memory:", plugins=[rules], context_access=access) as library:
+        for session in ("day", "night"):
+            library.scoped(scope).open_context_governor(session).prepare("hello")
+        assert len(recalled(library, scope)) == 2
+        rules.close("thread:default/night")
+        assert [hit.thread.session_id for hit in recalled(library, scope)] == ["day"]
+        with pytest.raises(ContextAccessDenied):
+            library.scoped(scope).open_context_governor("night").prepare("hello again")
+        rules.close()
+        assert len(recalled(library, scope)) == 2
+
+
+def recalled(library, scope):
+    assert library.flush()
+    return library.scoped(scope).consult("hello", everything=True)
+
+
+def test_denials_and_revocations_reach_the_plugins_of_the_library_they_concern() -> None:
+    heard: list[tuple[str, str, dict]] = []
+    told = []
+    access = ContextAccess(on_event=lambda event: told.append(event.name))
+    scope = access.issue_root_scope(Principal("ada"), Rights.all_on(Boundary("default")))
+
+    class Auditing:
+        def __init__(self, name):
+            self.name = name
+
+        @hookimpl
+        def on_event(self, observations):
+            heard.extend((self.name, item.name, dict(item.attributes)) for item in observations)
+
+    with (
+        LibraryOfContext(":memory:", plugins=[Auditing("one")], context_access=access) as library,
+        LibraryOfContext(":memory:", plugins=[Auditing("two")], context_access=access),
+    ):
+        with pytest.raises(ContextAccessDenied):
+            library.scoped(scope).open_context_governor("t", collection="vault").record("user", "a secret")
+        access.revoke(scope)
+    denial = {
+        "libctx.operation": "CREATE",
+        "libctx.resource_kind": "THREAD",
+        "libctx.resource_key": "vault/t",
+        "libctx.reason": "MISSING_PERMISSION",
+        "libctx.chain": "ada",
+    }
+    assert heard[0] == ("one", "libctx.access.denied", denial)
+    revoked = [(name, "libctx.access.revoked", {"libctx.chain": "ada"}) for name in ("one", "two")]
+    assert sorted(heard[1:], key=lambda entry: entry[0]) == revoked
+    assert told == ["access.denied", "access.revoked"]
+    access.revoke(access.issue_root_scope(Principal("ada"), Rights()))
+    assert len(heard) == 3
+
+
 def test_a_connection_hook_sees_every_connection() -> None:
     class Doubling:
         @hookimpl

@@ -124,6 +124,47 @@ def test_wider_reach_never_reaches_further_than_the_scope(two) -> None:
         assert "R-111" not in str(governor.recall(QUESTION, k=50))
 
 
+def test_a_right_on_a_collection_opens_no_shelf_of_a_team_of_that_name(two, access) -> None:
+    library, scopes = two
+    team = access.issue_root_scope(
+        Principal("reds"), Rights.all_on(Boundary("team:red")), EnforcementMode.REQUIRE_ENROLLMENT
+    )
+    library.scoped(team).shelve("The team vault holds T-333.", team="red")
+    question = "What does the team vault hold?"
+    assert "T-333" in str(library.scoped(team).consult(question, teams=["red"]))
+    outsider = library.scoped(scopes["red"])
+    assert "T-333" not in str(outsider.consult(question, collection="red", teams=["red"], everything=True))
+    with pytest.raises(ContextAccessDenied):
+        outsider.shelve("mine now", team="red")
+    assert "R-111" not in str(library.scoped(team).consult(QUESTION, everything=True))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda governor: governor.delete(),
+        lambda governor: governor.redact("fact"),
+        lambda governor: governor.amend("fact", "changed"),
+        lambda governor: governor.protect_event("fact"),
+    ],
+)
+def test_permission_that_ends_before_the_transaction_begins_is_noticed_in_it(two, access, monkeypatch, call) -> None:
+    library, scopes = two
+    governor = library.scoped(scopes["red"]).open_context_governor("chat", collection="red")
+    write = library.database.write
+
+    def late(work, **options):
+        access.revoke(scopes["red"])
+        return write(work, **options)
+
+    monkeypatch.setattr(library.database, "write", late)
+    with pytest.raises(ContextAccessDenied):
+        call(governor)
+    monkeypatch.undo()
+    fact = library.open_context_governor("chat", collection="red").open_event("fact")
+    assert (fact.text, fact.protected) == ("The code of the vault is R-111.", False)
+
+
 def test_foreign_books_and_memories_stay(two) -> None:
     library, scopes = two
     book = library.consult("vault manual of red", collection="red")[0].record_id

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import apsw
 
 from langchain_libctx.opening import OpenFile
-from libctx_core.access import EnforcementMode, MetadataState, ResourceMetadata
+from libctx_core.access import EnforcementMode, MetadataState, metadata_for
 from libctx_core.errors.access import Operation
 from libctx_core.store.access import metadata_state
 from libctx_core.store.owners import THREAD, VECTOR_COLLECTION, find_owner
@@ -33,19 +33,19 @@ class ThreadGuard:
             return
         for thread_id in thread_ids:
             name = f"{self._namespace}/{thread_id}"
-            self._authority.require(operation, THREAD, name, self._metadata(connection, thread_id, name))
+            self._authority.require(operation, THREAD, name, self._metadata(connection, thread_id))
 
     def allows(self, operation: Operation, connection: apsw.Connection, thread_id: str) -> bool:
         """Tell whether the operation is allowed on a thread, without a denial being raised."""
         name = f"{self._namespace}/{thread_id}"
-        metadata = None if self._authority.scope is None else self._metadata(connection, thread_id, name)
+        metadata = None if self._authority.scope is None else self._metadata(connection, thread_id)
         return self._authority.allowed(operation, THREAD, name, metadata)
 
-    def _metadata(self, connection: apsw.Connection, thread_id: str, name: str) -> MetadataState:
+    def _metadata(self, connection: apsw.Connection, thread_id: str) -> MetadataState:
         owner = find_owner(connection, THREAD, self._namespace, thread_id)
         scope = self._authority.scope
         if owner is None and scope is not None and scope.enforcement_mode is EnforcementMode.REQUIRE_ENROLLMENT:
-            return ResourceMetadata(THREAD, f"thread:{name}", self._namespace)
+            return metadata_for(THREAD, self._namespace, thread_id)
         return metadata_state(owner)
 
 
@@ -55,7 +55,7 @@ class StoreGuard:
     def __init__(self, file: OpenFile, name: str) -> None:
         self._authority = file.authority
         self._key = f"{file.namespace}/store:{name}"
-        self._proposed = ResourceMetadata(VECTOR_COLLECTION, f"vector_collection:{self._key}", file.namespace)
+        self._proposed = metadata_for(VECTOR_COLLECTION, file.namespace, f"store:{name}")
 
     def require(self, operation: Operation) -> None:
         """Return if the operation is allowed.

@@ -9,7 +9,7 @@ from llama_index.core.readers.base import BasePydanticReader, ResourcesReaderMix
 from llama_index.core.schema import Document, MetadataMode
 
 from libctx_core import ContextEvent, ThreadKey
-from libctx_core.access import Scope
+from libctx_core.access import Scope, metadata_for
 from libctx_core.concurrency import run_sync
 from libctx_core.errors import InvalidInputError, SourceChangedError
 from libctx_core.sources import (
@@ -23,16 +23,17 @@ from libctx_core.sources import (
     Value,
 )
 from libctx_core.sources.values import MAX_SOURCE_ID_LENGTH
+from libctx_core.store.owners import THREAD
 from llama_index_libctx.library import MEMORY, LibraryLease, PathOrLibrary, lease
 
-_THREAD, _SOURCE = "thread:", "source:"
+_SOURCE = "source:"
 
 
 class LibraryReader(BasePydanticReader, ResourcesReaderMixin):
     """Reads a library: each message of a conversation and each captured source is a document.
 
-    Resources are conversations, ``thread:<collection>/<session>``, and sources,
-    ``source:<type>/<id>``. Ids of documents are stable, so that an index refreshes instead
+    Resources are conversations, by their resource id ``thread:<collection>/<session>``, and
+    sources, ``source:<type>/<id>``. Ids of documents are stable, so that an index refreshes instead
     of growing.
 
     Args:
@@ -135,7 +136,7 @@ class LibraryReader(BasePydanticReader, ResourcesReaderMixin):
 
     def _session_of(self, resource_id: str) -> str | None:
         """Return the session a resource id names, None if it names a source."""
-        prefix = f"{_THREAD}{self._namespace}/"
+        prefix = _thread_id(ThreadKey(self._namespace, ""))
         if resource_id.startswith(prefix):
             return resource_id.removeprefix(prefix)
         if resource_id.startswith(_SOURCE):
@@ -144,7 +145,7 @@ class LibraryReader(BasePydanticReader, ResourcesReaderMixin):
 
 
 def _thread_id(key: ThreadKey) -> str:
-    return f"{_THREAD}{key.collection}/{key.session_id}"
+    return metadata_for(THREAD, key.collection, key.session_id).resource_id
 
 
 def _source_id(ref: SourceRef) -> str:

@@ -9,9 +9,10 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 
 from libctx_core import Hit
-from libctx_core.access import Scope
+from libctx_core.access import Scope, metadata_for
 from libctx_core.concurrency import run_sync
 from libctx_core.governor.retrieval import Reach
+from libctx_core.store.owners import THREAD
 from llama_index_libctx.library import PathOrLibrary, lease
 
 
@@ -83,8 +84,8 @@ def node_of(hit: Hit) -> TextNode:
     source = {}
     if hit.thread is not None:
         facts |= {"collection": hit.thread.collection, "session_id": hit.thread.session_id, "sequence": hit.sequence}
-        document = f"thread:{hit.thread.collection}/{hit.thread.session_id}"
-        source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id=document)}
+        document = metadata_for(THREAD, hit.thread.collection, hit.thread.session_id)
+        source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id=document.resource_id)}
     if hit.occurred_at is not None:
         facts["occurred_at"] = dt.datetime.fromtimestamp(hit.occurred_at, dt.UTC).isoformat()
     known = {name: value for name, value in facts.items() if value not in (None, "")}

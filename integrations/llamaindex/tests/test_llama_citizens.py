@@ -122,6 +122,16 @@ def test_conversations_and_sources_are_documents_with_stable_ids(library):
     assert reader.get_resource_info("source:content/notes")["materialization"] == "captured"
 
 
+def test_a_node_names_its_conversation_as_the_reader_and_the_scopes_do(library):
+    governor = library.open_context_governor("s1", collection="a/b")
+    governor.record("user", "the heron is moored at pier nine")
+    governor.flush()
+    (hit,) = LibraryRetriever(library, collection="a/b", session_id="s1", similarity_top_k=1).retrieve("which pier?")
+    assert hit.node.ref_doc_id == "thread:a%2Fb/s1"
+    (document,) = LibraryReader(library, collection="a/b").load_resource(hit.node.ref_doc_id)
+    assert document.text == "the heron is moored at pier nine"
+
+
 async def test_the_async_reader(library):
     reader = LibraryReader(library)
     assert await reader.aload_data() == list(await reader.alazy_load_data()) == reader.load_data()

@@ -20,7 +20,7 @@ from libctx_core.sources import (
 )
 from libctx_core.store.database import Database
 from libctx_core.store.owners import OwnerRow
-from libctx_core.store.records import RecordInput, slot_range
+from libctx_core.store.records import RecordInput, embedded_text, slot_range
 from libctx_core.store.sources import other_versions, source_by_owner
 from libctx_sources.adapters import default_adapters
 from libctx_sources.chunking import CHUNK_CHARACTERS, chunks
@@ -116,7 +116,7 @@ class Ingestion:
         records = list(self._records(source, ref))
         vectors = None
         if self._embedder is not None and records:
-            vectors = self._embedder.embed_documents([record.text for record in records])
+            vectors = self._embedder.embed_documents([embedded_text(record) for record in records])
         profile = "" if self._embedder is None else self._embedder.profile_id
         payload = payload_of(source)
 

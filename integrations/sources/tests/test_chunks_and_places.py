@@ -11,6 +11,7 @@ from libctx_sources import (
     FileInput,
     GitInput,
     HtmlInput,
+    Ingestion,
     LocomoFile,
     NotebookInput,
     OpenAIExport,
@@ -20,6 +21,7 @@ from libctx_sources import (
 )
 from libctx_sources.choosing import input_for
 
+from libctx_core import LibraryOfContext
 from libctx_core.search.request import SearchRequest
 from libctx_core.search.searcher import Searcher
 
@@ -117,6 +119,18 @@ def test_chunks_are_found_by_search_with_speaker_and_time(ingestion, database, e
     (hit, *_) = Searcher(database, embedder).search(SearchRequest(text="brown dog photo", owners=[owner], k=3))
     assert (hit.text, hit.kind, hit.speaker, hit.session) == ("I adopted a dog.", "chunk", "Ana", "conv-0 session_1")
     assert hit.occurred_at == 1_683_554_160.0
+
+
+def test_indexing_again_makes_the_vectors_that_taking_in_made(samples, tmp_path):
+    def vectors(library) -> list[tuple]:
+        with library.database.read() as connection:
+            return list(connection.execute("SELECT slot, data FROM vector ORDER BY slot"))
+
+    with LibraryOfContext(tmp_path / "chats.db") as library:
+        Ingestion.into(library).ingest(LocomoFile(path=samples["locomo.json"]))
+        before = vectors(library)
+        assert library.reindex() == len(before) == 3
+        assert vectors(library) == before
 
 
 def test_taking_in_the_same_again_changes_nothing(ingestion, samples):
