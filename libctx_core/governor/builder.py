@@ -58,7 +58,7 @@ class Question:
     branch: int | None = None
     reserve: int = 0
     upcoming: bool = False
-    hide: Collection[str] = ()
+    hide: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +111,7 @@ class Builder:
             budgets=self.budgets, fixed=fixed, system=system, protected=protected, window=window, turn=turn,
             tokens=tokens, counter=self.counter, reserve=question.reserve,
         )  # fmt: skip
-        focus = question.focus if question.focus is not None else _words_of(tail.turn)
-        found = self._retrieve(connection, head, state, tail, layout, focus, stated=question.focus is not None)
+        found = self._retrieve(connection, head, state, tail, layout, question)
         layout, chosen, block, block_tokens = self._open_desk(layout, found)
         shelf = desks.changes(state.desk, chosen)
         state.desk = tuple(item.hit.record_id for item in chosen)
@@ -197,23 +196,22 @@ class Builder:
         state: ThreadState,
         tail: Tail,
         layout: Layout,
-        focus: str,
-        *,
-        stated: bool,
+        question: Question,
     ) -> list[desks.Candidate]:
+        focus = question.focus if question.focus is not None else _words_of(tail.turn)
         if not focus.strip() or self.budgets.desk < MIN_ITEM:
             return []
-        shown = [event.event_id for event in (*layout.recent_events, *tail.turn, *layout.protected)]
+        shown = {event.event_id for event in (*layout.recent_events, *tail.turn, *layout.protected)}
         key = (focus, tail.turn[0].uid if tail.turn else None, head.revision, self.reading, self.budgets, tail.through)
         with state.lock:
             kept = state.turn
         stable = bool(tail.turn) and kept is not None and kept[0][:5] == key[:5]
         if stable and kept is not None:
-            names = set(shown)
-            hits = [hit for hit in kept[1] if hit.event_id not in names or hit.thread != self.reading.key]
+            unwanted = shown | question.hide
+            hits = [hit for hit in kept[1] if hit.event_id not in unwanted or hit.thread != self.reading.key]
         else:
-            bar = self._bar(focus, stated=stated)
-            hits = self._search(connection, head, tail, focus, shown, bar)
+            bar = self._bar(focus, stated=question.focus is not None)
+            hits = self._search(connection, head, tail, focus, shown, question.hide, bar)
             with state.lock:
                 state.turn = (key, tuple(hits))
         return self._offer(desks.candidates(hits, self.counter, self.budgets.desk), focus)
@@ -225,12 +223,19 @@ class Builder:
         return Bar(bar, bar)
 
     def _search(
-        self, connection: apsw.Connection, head: ThreadHead, tail: Tail, focus: str, shown: Sequence[str], bar: "Bar"
+        self,
+        connection: apsw.Connection,
+        head: ThreadHead,
+        tail: Tail,
+        focus: str,
+        shown: set[str],
+        hidden: frozenset[str],
+        bar: "Bar",
     ) -> list[Hit]:
         owners = retrieval.readable_owners(connection, self.runtime, self.authority, self.reading)
-        if not owners or (owners == (head.owner,) and len(set(shown)) == head.last_sequence):
+        if not owners or (owners == (head.owner,) and len(shown) == head.last_sequence):
             return []  # there is nothing to read, or the request shows all of it already
-        exclude = retrieval.slots_of(connection, head.owner, shown)
+        exclude = retrieval.slots_of(connection, head.owner, shown | hidden)
         exclude |= self._out_of_sight(connection, head, tail)
         found = retrieval.search(
             connection, self.runtime, focus, owners,

@@ -67,6 +67,20 @@ def test_a_book_of_one_id_is_replaced(library) -> None:
     assert first
 
 
+def test_what_a_caller_hides_comes_back_by_no_way(governor) -> None:
+    secret = governor.record("user", "The harbour code is 4471.")
+    governor.record("assistant", "Noted.")
+    for number in range(40):
+        governor.record("user", f"Message {number} about gardens and their many different plants.")
+        governor.record("assistant", f"Answer {number} about gardens and their many different plants.")
+    governor.flush()
+    asked = governor.record("user", "What is the harbour code?")
+    assert "4471" in str(governor.build_prompt(at=asked.event_id).messages)
+    hidden = governor.build_prompt(at=asked.event_id, hide=[secret.event_id])
+    assert "4471" not in str(hidden.messages)
+    assert any(omission.reason == "hidden by the caller" for omission in hidden.omitted)
+
+
 def test_a_reading_desk_swaps_books_by_subject(library) -> None:
     library.shelve("Bees need water in summer.", book_id="bees")
     library.shelve("Kilns are fired for eleven hours.", book_id="kilns")
