@@ -151,7 +151,12 @@ class LibraryOfContext(LibraryView):
         return Reindexing(self._runtime, progress).run()
 
     def close(self) -> None:
-        """Finish what is being written and close the file; calling it again does nothing."""
+        """Finish what is being written and close the file; calling it again does nothing.
+
+        Nor does calling it in a process that was forked later: whoever opened it closes it.
+        """
+        if self.database.is_inherited:
+            return
         self._authority.access.unlisten(self.plugins)
         self.plugins.library_closing(self)
         if self._runtime.indexer is not None:
