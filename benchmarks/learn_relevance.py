@@ -74,8 +74,8 @@ def gather(conversations: list[Conversation], *, lexical: bool) -> list[Asked]:
     searcher = Searcher(database, embedder)
 
     def ask(number: int, owner: int, text: str, evidence: frozenset[str], answerable: bool) -> Asked:
-        scope, measured = searcher.measured(SearchRequest(text=text, owners=[owner]))
-        rows = best(combine(measured.signals, DEFAULT_WEIGHTS, scope.size), scope.is_alive, TOP)
+        corpus, measured = searcher.measured(SearchRequest(text=text, owners=[owner]))
+        rows = best(combine(measured.signals, DEFAULT_WEIGHTS, corpus.size), corpus.is_alive, TOP)
         turns = conversations[owners.index(owner)].turns
         answers = np.array([answerable and turns[row].key in evidence for row in rows.tolist()])
         return Asked(number, features(measured, rows).astype(np.float64), answers, answerable)

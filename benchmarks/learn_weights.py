@@ -63,11 +63,11 @@ def gather(conversations: list[Conversation], *, lexical: bool) -> tuple[list[st
     for number, (conversation, owner) in enumerate(zip(conversations, owners, strict=True)):
         place = {turn.key: at for at, turn in enumerate(conversation.turns)}
         for question in conversation.questions:
-            scope, measured = searcher.measured(SearchRequest(text=question.text, owners=[owner]))
+            corpus, measured = searcher.measured(SearchRequest(text=question.text, owners=[owner]))
             found = measured.signals
             names = names or [field.name for field in fields(default) if field.name in found or not lexical]
-            table = np.stack([found.get(name, np.zeros(scope.size, np.float32)) for name in names], axis=1)
-            evidence = np.zeros(scope.size, np.bool_)
+            table = np.stack([found.get(name, np.zeros(corpus.size, np.float32)) for name in names], axis=1)
+            evidence = np.zeros(corpus.size, np.bool_)
             evidence[[place[key] for key in question.evidence]] = True
             rough = table @ np.array([getattr(default, name) for name in names], np.float32)
             keep = np.union1d(np.argsort(-rough, kind="stable")[:NEGATIVES], np.flatnonzero(evidence))

@@ -16,10 +16,9 @@ import time
 from pathlib import Path
 
 import apsw
-from report import finish, options, percentiles
+from report import finish, options, percentiles, sentence, vocabulary
 
 from libctx_core.embedding import StaticEmbedder
-from libctx_core.embedding.static import piece_rows
 from libctx_core.search.index import SearchIndex
 from libctx_core.search.related import related_terms
 from libctx_core.search.request import SearchRequest
@@ -29,36 +28,21 @@ from libctx_core.store.owners import get_or_create_owner
 from libctx_core.store.records import RecordInput
 
 SIZES = (1_000, 10_000, 100_000)
-WORDS_PER_RECORD = 38
-"""About 50 tokens of English."""
-
 BATCH = 512
 
 
-def vocabulary() -> list[str]:
-    """Return the whole words of the default embedder's vocabulary, the most frequent first."""
-    pieces, _ = piece_rows()
-    return [piece for piece in pieces.vocabulary if len(piece) > 2 and piece.isascii() and piece.isalpha()]
-
-
 class Texts:
-    """Texts whose word frequencies follow Zipf's law."""
+    """Made-up texts, and questions about them."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
-        self.words = vocabulary()
-        total = 0.0
-        self.steps = []
-        for rank in range(1, len(self.words) + 1):
-            total += 1 / rank
-            self.steps.append(total)
 
     def text(self) -> str:
-        return " ".join(self.rng.choices(self.words, cum_weights=self.steps, k=WORDS_PER_RECORD))
+        return sentence(self.rng)
 
     def question(self, text: str) -> str:
-        picked = self.rng.sample(text.split(), 4)
-        common = self.rng.choices(self.words[:200], k=2)
+        picked = self.rng.sample(text.rstrip(".").split(), 4)
+        common = self.rng.choices(vocabulary()[0][:200], k=2)
         return f"What did we say about {' '.join(picked)} and the {' '.join(common)}?"
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import gc
+import itertools
 import json
 import os
 import random
@@ -9,16 +10,14 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-WORDS = [
-    "garden", "river", "budget", "ticket", "harbour", "recipe", "violin", "contract",
-    "bicycle", "lantern", "meeting", "invoice", "bakery", "telescope", "chapter", "window",
-    "mountain", "carpet", "station", "printer", "orchard", "passport", "kitchen", "festival",
-    "library", "battery", "sweater", "weather", "archive", "captain", "ladder", "pottery",
-    "compass", "market", "engine", "blanket", "journal", "candle", "forest", "bridge",
-]  # fmt: skip
+from libctx_core.embedding.static import piece_rows
+
+WORDS_PER_MESSAGE = 38
+"""About 50 tokens of English."""
 
 
 def options(description: str, *, add: Callable[[argparse.ArgumentParser], None] | None = None) -> argparse.Namespace:
@@ -62,12 +61,22 @@ def percentiles(values: Sequence[float]) -> dict[str, float]:
     }
 
 
-def sentence(seed: int, words: int = 45) -> str:
-    """Return about 50 tokens of made-up text, the same for the same seed."""
-    source = random.Random(seed)
-    topics = [f"{source.choice(WORDS)}{source.randrange(400)}" if source.random() < 0.15 else source.choice(WORDS)
-              for _ in range(words)]  # fmt: skip
-    return " ".join(topics).capitalize() + "."
+@cache
+def vocabulary() -> tuple[list[str], list[float]]:
+    """Return English words, the most frequent first, and their cumulative weights by Zipf's law.
+
+    They are the whole words of the default embedder's vocabulary, which lists them by frequency.
+    """
+    pieces, _ = piece_rows()
+    words = [piece for piece in pieces.vocabulary if len(piece) > 2 and piece.isascii() and piece.isalpha()]
+    return words, list(itertools.accumulate(1 / rank for rank in range(1, len(words) + 1)))
+
+
+def sentence(seed: int | random.Random, words: int = WORDS_PER_MESSAGE) -> str:
+    """Return about 50 tokens of made-up text, its words as frequent as in English; the same for the same seed."""
+    source = random.Random(seed) if isinstance(seed, int) else seed
+    known, weights = vocabulary()
+    return " ".join(source.choices(known, cum_weights=weights, k=words)).capitalize() + "."
 
 
 def finish(name: str, rows: Iterable[Mapping[str, Any]], summary: Mapping[str, Any], *, as_json: bool) -> None:

@@ -10,8 +10,9 @@ from libctx_core.access.authority import Authority
 from libctx_core.governor import desk as desks
 from libctx_core.governor import retrieval
 from libctx_core.governor.asking import asks
+from libctx_core.governor.assembly import show
 from libctx_core.governor.budget import Budgets
-from libctx_core.governor.envelope import Desk, DeskItem, GovernedPrompt, Origin, Part
+from libctx_core.governor.envelope import DeskItem, GovernedPrompt
 from libctx_core.governor.omissions import list_omissions
 from libctx_core.governor.packing import Layout, fit_turn, lay_out
 from libctx_core.governor.recent import give_to_desk
@@ -20,7 +21,7 @@ from libctx_core.governor.retrieval import Reading
 from libctx_core.governor.runtime import Runtime
 from libctx_core.governor.thread import Tail, ThreadState, read_tail
 from libctx_core.governor.units import Item, Unit, group, total
-from libctx_core.models import HEAD_ROLES, ContextEvent, Hit, text_of
+from libctx_core.models import HEAD_ROLES, ContextEvent, Hit
 from libctx_core.ports import DeskCandidate, DeskRequest
 from libctx_core.store import events as log
 from libctx_core.store import outbox
@@ -33,7 +34,6 @@ MIN_ITEM = 18
 """Tokens a retrieved item takes at least; bounds how many are asked for."""
 
 MAX_ITEMS = 40
-PREVIEW = 160
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,28 @@ class Builder:
         layout, chosen, block, block_tokens = self._open_desk(layout, found)
         shelf = desks.changes(state.desk, chosen)
         state.desk = tuple(item.hit.record_id for item in chosen)
-        return self._assemble(connection, tail, layout, grouped.orphans, shelf, block, block_tokens, fixed, question)
+        shown = show(layout, shelf, None if block is None else Item(block, block_tokens))
+        return GovernedPrompt(
+            messages=shown.messages,
+            parts=shown.parts,
+            token_count=fixed + shown.tokens,
+            token_budget=self.budgets.total,
+            recent_event_ids=shown.recent_event_ids,
+            protected_event_ids=tuple(
+                event.event_id
+                for event in (*layout.protected, *(e for e in tail.turn if e.protected and e.uid in shown.uids))
+            ),
+            omitted_protected=layout.omitted_protected,
+            omitted=list_omissions(tail, layout, grouped.orphans, shown.uids, hidden=len(question.hide)),
+            paged_out_events=max(0, tail.visible - len(shown.uids)),
+            desk=shelf,
+            watermarks=outbox.watermarks(connection, head.owner, head.last_sequence),
+            tokenizer=self.counter.name,
+            exact=self.counter.exact,
+            thread=self.reading.key,
+            event_id=None if tail.asked is None else tail.asked.event_id,
+            answer=self._answer(connection, tail),
+        )
 
     # -- reading --------------------------------------------------------------
 
@@ -207,8 +228,8 @@ class Builder:
         self, connection: apsw.Connection, head: ThreadHead, tail: Tail, focus: str, shown: Sequence[str], bar: "Bar"
     ) -> list[Hit]:
         owners = retrieval.readable_owners(connection, self.runtime, self.authority, self.reading)
-        if not owners:
-            return []
+        if not owners or (owners == (head.owner,) and len(set(shown)) == head.last_sequence):
+            return []  # there is nothing to read, or the request shows all of it already
         exclude = retrieval.slots_of(connection, head.owner, shown)
         exclude |= self._out_of_sight(connection, head, tail)
         found = retrieval.search(
@@ -278,84 +299,11 @@ class Builder:
 
     # -- assembly -------------------------------------------------------------
 
-    def _assemble(
-        self,
-        connection: apsw.Connection,
-        tail: Tail,
-        layout: Layout,
-        orphans: Sequence[ContextEvent],
-        shelf: Desk,
-        block: Message | None,
-        block_tokens: int,
-        fixed: int,
-        question: Question,
-    ) -> GovernedPrompt:
-        entries: list[tuple[Item, Origin]] = [
-            (item, "system" if item.event is None else "protected") for item in layout.head
-        ]
-        if layout.pinned is not None:
-            entries.append((layout.pinned, "protected"))
-        entries.extend((item, "recent") for unit in layout.recent for item in unit.items)
-        if block is not None:
-            entries.append((Item(block, block_tokens), "desk"))
-        entries.extend(
-            (item, "turn" if item.event is not None or item.message["role"] == "tool" else "synthetic")
-            for unit in layout.turn
-            for item in unit.items
-        )
-        parts = tuple(self._part(item, origin, layout, shelf) for item, origin in entries)
-        shown = {item.event.uid for item, _ in entries if item.event is not None}
-        shown |= {event.uid for event in layout.pinned_events}
-        reply_to = tail.turn[0].event_id if tail.turn and tail.turn[0].role == "user" else None
-        return GovernedPrompt(
-            messages=tuple(item.message for item, _ in entries),
-            parts=parts,
-            token_count=fixed + sum(item.tokens for item, _ in entries),
-            token_budget=self.budgets.total,
-            recent_event_ids=tuple(
-                item.event.event_id for item, origin in entries if origin in ("recent", "turn") and item.event
-            ),
-            protected_event_ids=tuple(
-                event.event_id
-                for event in (*layout.protected, *(e for e in tail.turn if e.protected and e.uid in shown))
-            ),
-            omitted_protected=layout.omitted_protected,
-            omitted=list_omissions(tail, layout, orphans, shown, hidden=len(question.hide)),
-            paged_out_events=max(0, tail.visible - len(shown)),
-            desk=shelf,
-            watermarks=outbox.watermarks(connection, tail.head.owner, tail.head.last_sequence),
-            tokenizer=self.counter.name,
-            exact=self.counter.exact,
-            thread=self.reading.key,
-            event_id=reply_to,
-            answer=self._answer(connection, tail),
-        )
-
     def _answer(self, connection: apsw.Connection, tail: Tail) -> ContextEvent | None:
         """Return the stored reply to the running turn's question; an answer is stored after what it answers."""
-        if not tail.turn or tail.turn[0].role != "user" or tail.turn[0].sequence == tail.head.last_sequence:
+        if tail.asked is None or tail.asked.sequence == tail.head.last_sequence:
             return None
-        return log.answer_to(connection, tail.head.owner, tail.turn[0].event_id)
-
-    def _part(self, item: Item, origin: Origin, layout: Layout, shelf: Desk) -> Part:
-        records: tuple[str, ...] = ()
-        if origin == "desk":
-            records = tuple(entry.hit.record_id for entry in shelf.items)
-        elif item is layout.pinned:
-            records = tuple(event.recall_id for event in layout.pinned_events)
-        content = item.message["content"]
-        cut = item.cut or (origin == "desk" and any(entry.cut for entry in shelf.items))
-        return Part(
-            origin=origin,
-            role=item.message["role"],
-            tokens=item.tokens,
-            event_id=item.event.event_id if item.event else None,
-            record_ids=records,
-            cut=cut,
-            note=item.note,
-            preview=text_of(content)[:PREVIEW],
-            event=item.event,
-        )
+        return log.answer_to(connection, tail.head.owner, tail.asked.event_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,6 +102,11 @@ class Tail:
         return (*((self.question,) if self.question is not None else ()), *self.window, *self.turn)
 
     @property
+    def asked(self) -> ContextEvent | None:
+        """The user event that the running turn begins with, if it does."""
+        return self.turn[0] if self.turn and self.turn[0].role == "user" else None
+
+    @property
     def turn_start(self) -> int:
         """Sequence at which the running turn starts; beyond every event if there is none."""
         return self.turn[0].sequence if self.turn else self.through + 1

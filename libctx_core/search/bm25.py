@@ -1,7 +1,7 @@
-"""BM25 and its kin over the rows of a scope. Pure: postings in, one score per row out.
+"""BM25 and its kin over the rows of a corpus. Pure: postings in, one score per row out.
 
 All terms are scored together, so a question costs what its postings cost, whatever the
-number of its words and the size of the scope. Where amounts of one term add up over a
+number of its words and the size of the corpus. Where amounts of one term add up over a
 window or a session, postings are packed into whole numbers that hold the term, the place
 and the amount, sorted, and summed run by run.
 """
@@ -17,43 +17,53 @@ RECORD = (0.9, 0.4)
 SESSION = (1.2, 0.75)
 """k1 and b for whole sessions."""
 
+DENSE = 30
+"""Cells of a table of terms and rows for each posting, up to which the table is cheaper than sorting."""
+
 _AMOUNT_BITS = 8
 """A posting's frequency, and a closeness in percent, fit a byte."""
 
 
-def saturated(frequency: Rows, length: Floats, average: float, k1: float, b: float) -> Floats:
+def saturated(frequency: Rows | Floats, length: Floats, average: float, k1: float, b: float) -> Floats:
     """Return BM25's saturated term frequency, from 0 to ``k1 + 1``."""
-    count = frequency.astype(np.float32)
+    count = frequency.astype(np.float32, copy=False)
     norm = np.float32(k1 * (1 - b)) + np.float32(k1 * b / average) * length
     return (count * np.float32(k1 + 1) / (count + norm)).astype(np.float32, copy=False)
 
 
-def record_scores(scope: Columns, found: Postings) -> Floats:
+def record_scores(corpus: Columns, found: Postings) -> Floats:
     """Return the score of each row read by itself."""
-    gained = saturated(found.frequency, scope.length[found.rows], scope.average, *RECORD)
-    return _by_place(found.rows, found.idf[found.term] * gained, scope.size)
+    gained = saturated(found.frequency, corpus.length[found.rows], corpus.average, *RECORD)
+    return _by_place(found.rows, found.idf[found.term] * gained, corpus.size)
 
 
-def window_scores(scope: Columns, found: Postings) -> Floats:
+def window_scores(corpus: Columns, found: Postings) -> Floats:
     """Return the score of each row read together with its two neighbours on either side."""
-    term, rows, frequency = _sums(found.term, *scope.spread_out(found.rows), found.frequency)
-    gained = saturated(frequency, scope.window_length[rows], scope.window_average, *RECORD)
-    return _by_place(rows, found.idf[term] * gained, scope.size)
+    terms = len(found.idf)
+    if terms * corpus.size <= DENSE * len(found.rows):
+        held = np.zeros((terms, corpus.size), np.float32)
+        held[found.term, found.rows] = found.frequency
+        gained = saturated(corpus.windowed(held), corpus.window_length, corpus.window_average, *RECORD)
+        scores: Floats = np.einsum("t,tr->r", found.idf, gained)
+        return scores
+    term, rows, frequency = _sums(found.term, *corpus.spread_out(found.rows), found.frequency)
+    gained = saturated(frequency, corpus.window_length[rows], corpus.window_average, *RECORD)
+    return _by_place(rows, found.idf[term] * gained, corpus.size)
 
 
-def session_scores(scope: Columns, found: Postings) -> Floats:
-    """Return the score of each session; how many sessions hold a term is counted in the scope."""
-    size = len(scope.session_length)
-    average = float(scope.session_length.sum(dtype=np.float64)) / max(1, scope.session_alive) or 1.0
+def session_scores(corpus: Columns, found: Postings) -> Floats:
+    """Return the score of each session; how many sessions hold a term is counted in the corpus."""
+    size = len(corpus.session_length)
+    average = float(corpus.session_length.sum(dtype=np.float64)) / max(1, corpus.session_alive) or 1.0
     every = np.arange(len(found.rows))
-    term, sessions, frequency = _sums(found.term, scope.session[found.rows], every, found.frequency)
+    term, sessions, frequency = _sums(found.term, corpus.session[found.rows], every, found.frequency)
     holding = np.bincount(term, minlength=len(found.idf))
-    idf = np.log1p((np.maximum(scope.session_alive - holding, 0) + 0.5) / (holding + 0.5)).astype(np.float32)
-    gained = saturated(frequency, scope.session_length[sessions], average, *SESSION)
+    idf = np.log1p((np.maximum(corpus.session_alive - holding, 0) + 0.5) / (holding + 0.5)).astype(np.float32)
+    gained = saturated(frequency, corpus.session_length[sessions], average, *SESSION)
     return _by_place(sessions, idf[term] * gained, size)
 
 
-def word_scores(scope: Columns, found: Related) -> Floats:
+def word_scores(corpus: Columns, found: Related) -> Floats:
     """Return the share of the question's idf mass that each row holds, a related word counting by its closeness."""
     packed = _packed(found.word, found.rows, found.closeness)
     keys = packed >> _AMOUNT_BITS
@@ -62,7 +72,7 @@ def word_scores(scope: Columns, found: Related) -> Floats:
     word, rows, closeness = _unpacked(last, found.rows)
     mass = float(found.idf.sum(dtype=np.float64)) or 1.0
     share = (found.idf / np.float32(100 * mass)).astype(np.float32, copy=False)
-    return _by_place(rows, share[word] * closeness.astype(np.float32), scope.size)
+    return _by_place(rows, share[word] * closeness.astype(np.float32), corpus.size)
 
 
 def _sums(term: Rows, places: Rows, origin: Rows, amount: Rows) -> tuple[Rows, Rows, Rows]:
@@ -87,7 +97,7 @@ def _sums(term: Rows, places: Rows, origin: Rows, amount: Rows) -> tuple[Rows, R
 def _packed(number: Rows, places: Rows, amount: Rows) -> Rows:
     """Return the three in one number each, sorted by number, place and amount."""
     packed = (((number << _place_bits(places)) | places) << _AMOUNT_BITS) | amount
-    packed.sort(kind="stable")  # which merges: the postings of a term come in order
+    packed.sort()
     return packed
 
 

@@ -19,12 +19,12 @@ class Columns:
         is_alive: Whether a row's record exists.
         length: Indexed terms of each row.
         window_length: Length of each row with its two neighbours on either side.
-        session: Session of each row, numbered through the scope.
+        session: Session of each row, numbered through the corpus.
         flags: Flag bits of each row.
         verbosity: ``ln(1 + content words) / 4`` of each row that was spoken, their mean elsewhere.
         news: ``ln(1 + fresh terms) / 2`` of each row that was spoken, their mean elsewhere.
-        speaker: Speaker of each row, numbered through the scope; 0 if unknown.
-        alive: Records that exist in the whole scope.
+        speaker: Speaker of each row, numbered through the corpus; 0 if unknown.
+        alive: Records that exist in the whole corpus.
         average: Mean length of a record there.
         window_average: Mean length of a window there.
         session_length: Length of each session there.
@@ -52,18 +52,18 @@ class Columns:
         """Return each row's sum with its two neighbours on either side within the session.
 
         Args:
-            values: One value per row.
+            values: One value per row, along the last axis.
             first: Only the rows from here on.
         """
         low = max(0, first - REACH)
-        values = values[low:]
+        values = values[..., low:]
         total = values.copy()
         for step, joined in self.joined.items():
             within = joined[low : len(joined) - step]
             if len(within):
-                total[:-step] += values[step:] * within
-                total[step:] += values[:-step] * within
-        return total[first - low :]
+                total[..., :-step] += values[..., step:] * within
+                total[..., step:] += values[..., :-step] * within
+        return total[..., first - low :]
 
     def spread_out(self, rows: Rows) -> tuple[Rows, Rows]:
         """Return the rows whose windows hold one of the given rows, and the place of that one among those given.
@@ -80,7 +80,7 @@ class Columns:
         return np.concatenate(reached), np.concatenate(origin)
 
     def narrowed(self, rows: Rows) -> "Columns":
-        """Return the columns of some rows, rising; what is said of the whole scope stays."""
+        """Return the columns of some rows, rising; what is said of the whole corpus stays."""
         part = Columns()
         part.size = len(rows)
         for name in ("is_alive", "length", "window_length", "session", "flags", "verbosity", "news", "speaker"):

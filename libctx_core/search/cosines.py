@@ -1,4 +1,4 @@
-"""The vector channel: cosines of a question with every record in scope."""
+"""The vector channel: cosines of a question with every record of the corpus."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ import numpy as np
 from libctx_core.errors import EmbeddingProfileError
 from libctx_core.ports import Embedder
 from libctx_core.search.columns import Floats, Rows
+from libctx_core.search.corpus import Corpus, OwnerPart
 from libctx_core.search.matrix import dots
 from libctx_core.search.neighbours import VectorSearch
-from libctx_core.search.scope import OwnerPart, Scope
 from libctx_core.search.vectors import VectorIndex
 from libctx_core.search.weighting import WeightedEmbedder, word_weight
 from libctx_core.store.database import Database
@@ -22,12 +22,12 @@ MANY = 16
 """Owners from which their matrices are held together."""
 
 GROUP = 32
-"""Owners held as one matrix. A change of one of them copies these again, not the whole scope."""
+"""Owners held as one matrix. A change of one of them copies these again, not the whole corpus."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Some owners of a scope, next to each other, as one matrix.
+    """Some owners of a corpus, next to each other, as one matrix.
 
     Attributes:
         parts: The owners as they were when the matrix was made.
@@ -43,7 +43,7 @@ class _Group:
 
 
 class VectorChannel:
-    """Embeds questions and compares them with the vectors in scope.
+    """Embeds questions and compares them with the vectors of the corpus.
 
     Args:
         vectors: The vector index.
@@ -57,13 +57,13 @@ class VectorChannel:
         self._asked: list[int] = []
 
     def cosines(
-        self, connection: apsw.Connection, scope: Scope, text: str, idf: Mapping[str, float], *, strict: bool
+        self, connection: apsw.Connection, corpus: Corpus, text: str, idf: Mapping[str, float], *, strict: bool
     ) -> Floats | None:
         """Return the cosine of each row, NaN where it has no comparable vector; None if no owner has any.
 
         Args:
-            connection: A reader, on the snapshot the scope was made from.
-            scope: The records.
+            connection: A reader, on the snapshot the corpus was made from.
+            corpus: The records.
             text: The question.
             idf: Inverse document frequencies of its terms, by which its words weigh.
             strict: Refuse vectors of another embedder, instead of passing over their owners.
@@ -72,15 +72,15 @@ class VectorChannel:
             EmbeddingProfileError: `strict`, and an owner's vectors come from another embedder.
         """
         index = self._vectors
-        if len(scope.parts) >= MANY and isinstance(index, VectorIndex) and index.backend == "numpy":
-            return self._of_many(connection, index, scope, text, idf, strict=strict)
-        owners, foreign = self._comparable(connection, scope.owners.tolist())
+        if len(corpus.parts) >= MANY and isinstance(index, VectorIndex) and index.backend == "numpy":
+            return self._of_many(connection, index, corpus, text, idf, strict=strict)
+        owners, foreign = self._comparable(connection, corpus.owners.tolist())
         if strict and foreign is not None:
             raise EmbeddingProfileError(foreign, self._embedder.profile_id)
         if not owners:
             return None
         self._asked = owners
-        return scope.spread(index.similarities(connection, owners, self._embed(text, idf)))
+        return corpus.spread(index.similarities(connection, owners, self._embed(text, idf)))
 
     def save(self, database: Database) -> None:
         """Store what took long to derive from the vectors asked last; call it outside a read."""
@@ -91,15 +91,15 @@ class VectorChannel:
         self,
         connection: apsw.Connection,
         index: VectorIndex,
-        scope: Scope,
+        corpus: Corpus,
         text: str,
         idf: Mapping[str, float],
         *,
         strict: bool,
     ) -> Floats | None:
         groups = []
-        for at in range(0, len(scope.parts), GROUP):
-            parts = scope.parts[at : at + GROUP]
+        for at in range(0, len(corpus.parts), GROUP):
+            parts = corpus.parts[at : at + GROUP]
             known = self._groups.get(parts[0].state.owner)
             if known is None or len(known.parts) != len(parts) or any(map(is_not, known.parts, parts)):
                 known = self._group(connection, index, parts)
@@ -113,10 +113,10 @@ class VectorChannel:
         query = self._embed(text, idf)
         length = float(np.linalg.norm(query))
         unit = query / np.float32(length) if length else query
-        cosines = np.full(scope.size, np.nan, np.float32)
+        cosines = np.full(corpus.size, np.nan, np.float32)
         for group in groups:
             if group.units is not None:
-                cosines[scope.starts[group.parts[0].state.owner] + group.places] = dots(group.units, unit)
+                cosines[corpus.starts[group.parts[0].state.owner] + group.places] = dots(group.units, unit)
         return cosines
 
     def _group(self, connection: apsw.Connection, index: VectorIndex, parts: tuple[OwnerPart, ...]) -> _Group:
@@ -153,7 +153,7 @@ class VectorChannel:
         return owners, foreign
 
     def _embed(self, text: str, idf: Mapping[str, float]) -> Floats:
-        """Return the question's vector; words weigh by their rarity in scope where the embedder can do that."""
+        """Return the question's vector; words weigh by their rarity in the corpus where the embedder can do that."""
         if isinstance(self._embedder, WeightedEmbedder):
             vector = self._embedder.embed_query_weighted(text, lambda word: word_weight(word, idf))
             if vector.any():

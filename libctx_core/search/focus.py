@@ -1,10 +1,10 @@
-"""Large scopes: the rows that a question can concern, so that only those are measured."""
+"""Large corpora: the rows that a question can concern, so that only those are measured."""
 
 import numpy as np
 
 from libctx_core.search.columns import Bools, Floats, Rows
+from libctx_core.search.corpus import Corpus
 from libctx_core.search.lexical import Lookup
-from libctx_core.search.scope import Scope
 
 LARGE = 200_000
 """Rows from which only those are measured that hold a word of the question, lie near one, or are close by vector."""
@@ -13,25 +13,25 @@ CLOSE = 2.5
 """Standard deviations above the mean cosine from which a row is close."""
 
 SAMPLE = 65_536
-"""Rows by which the cosines of a larger scope are standardised."""
+"""Rows by which the cosines of a larger corpus are standardised."""
 
 WINDOW_SAMPLE = 8_192
 """Rows by which their windows are, where not all are measured."""
 
 
 class Cosines:
-    """The cosines of a scope on a scale of their own: deviations from their mean, divided by four.
+    """The cosines of a corpus on a scale of their own: deviations from their mean, divided by four.
 
     Args:
-        scope: The records.
+        corpus: The records.
         cosines: Cosine of each row, NaN where it has no vector.
     """
 
-    def __init__(self, scope: Scope, cosines: Floats) -> None:
-        self._scope = scope
+    def __init__(self, corpus: Corpus, cosines: Floats) -> None:
+        self._scope = corpus
         self._cosines = cosines
-        self._sample = np.arange(0, scope.size, max(1, scope.size // SAMPLE))
-        known = scope.is_alive[self._sample] & np.isfinite(cosines[self._sample])
+        self._sample = np.arange(0, corpus.size, max(1, corpus.size // SAMPLE))
+        known = corpus.is_alive[self._sample] & np.isfinite(cosines[self._sample])
         self._mean, self._scale = _scaling(cosines[self._sample], known)
 
     def plain(self, rows: Rows | None = None) -> Floats:
@@ -45,16 +45,16 @@ class Cosines:
 
     def windows(self, rows: Rows | None = None) -> Floats:
         """Return each row's mean with its two neighbours on either side, standardised likewise."""
-        scope = self._scope
+        corpus = self._scope
         if rows is None:
-            means = scope.windowed(self.plain()) / scope.window_size
+            means = corpus.windowed(self.plain()) / corpus.window_size
             sample = self._sample
             measured = means[sample]
         else:
-            means = scope.window_sums(self.plain, rows) / scope.window_size[rows]
+            means = corpus.window_sums(self.plain, rows) / corpus.window_size[rows]
             sample = self._sample[:: max(1, len(self._sample) // WINDOW_SAMPLE)]
-            measured = scope.window_sums(self.plain, sample) / scope.window_size[sample]
-        mean, scale = _scaling(measured, scope.is_alive[sample])
+            measured = corpus.window_sums(self.plain, sample) / corpus.window_size[sample]
+        mean, scale = _scaling(measured, corpus.is_alive[sample])
         return (means - mean) * scale
 
     def close(self) -> Bools:
@@ -73,9 +73,9 @@ def _scaling(values: Floats, known: Bools) -> tuple[np.float32, np.float32]:
     return np.float32(sample.mean()), np.float32(1 / (4 * deviation))
 
 
-def concerned(scope: Scope, found: Lookup, cosines: Cosines | None) -> Rows:
+def concerned(corpus: Corpus, found: Lookup, cosines: Cosines | None) -> Rows:
     """Return the rows that hold a word of the question or a related one, lie near the former, or are close."""
-    marked = scope.around(found.terms.rows)
+    marked = corpus.around(found.terms.rows)
     marked[found.words.rows] = True
     if cosines is not None:
         marked |= cosines.close()

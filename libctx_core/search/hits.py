@@ -9,9 +9,9 @@ import numpy as np
 
 from libctx_core.search.analysis import fold, split
 from libctx_core.search.columns import Bools, Floats, Rows
+from libctx_core.search.corpus import Corpus
 from libctx_core.search.ranking import Measured, SignalWeights
 from libctx_core.search.request import RecordHit, SearchRequest
-from libctx_core.search.scope import Scope
 from libctx_core.store.index_records import RecordRow, read_records_at
 from libctx_core.store.records import owner_and_position
 
@@ -42,13 +42,13 @@ class Chosen:
 
 
 def choose(
-    connection: apsw.Connection, scope: Scope, rows: Rows, relevant: Floats, request: SearchRequest
+    connection: apsw.Connection, corpus: Corpus, rows: Rows, relevant: Floats, request: SearchRequest
 ) -> list[Chosen]:
     """Return the rows that become hits with their records, best first.
 
     Args:
         connection: A reader.
-        scope: The records in scope.
+        corpus: The records of the corpus.
         rows: Ranked rows, best first.
         relevant: Their relevance.
         request: Says how many, how relevant, and whether duplicates are dropped.
@@ -62,7 +62,7 @@ def choose(
         waiting = [(row, relevance) for row, relevance in waiting if relevance >= least]
         size = few if few > 0 else request.k
         part, waiting = waiting[:size], waiting[size:]
-        records = read_rows(connection, scope, np.array([row for row, _ in part], np.int64))
+        records = read_rows(connection, corpus, np.array([row for row, _ in part], np.int64))
         for row, relevance in part:
             stored = records[row]
             if request.dedupe:
@@ -81,19 +81,19 @@ def _is_duplicate(words: frozenset[str], other: frozenset[str]) -> bool:
     return not together or len(words & other) >= SAME_WORDS * together
 
 
-def read_rows(connection: apsw.Connection, scope: Scope, rows: Rows) -> dict[int, RecordRow]:
+def read_rows(connection: apsw.Connection, corpus: Corpus, rows: Rows) -> dict[int, RecordRow]:
     """Return the record of each row."""
-    slots = scope.slots(rows).tolist()
+    slots = corpus.slots(rows).tolist()
     row_of = dict(zip(slots, rows.tolist(), strict=True))
     return {row_of[stored.slot]: stored for stored in read_records_at(connection, slots)}
 
 
 def neighbours_of(
-    connection: apsw.Connection, scope: Scope, usable: Bools, chosen: Sequence[Chosen], reach: int
+    connection: apsw.Connection, corpus: Corpus, usable: Bools, chosen: Sequence[Chosen], reach: int
 ) -> dict[int, tuple[RecordHit, ...]]:
     """Return for each chosen row the usable records of its session within `reach` places."""
-    near = {each.row: [at for at in scope.near(each.row, reach) if usable[at]] for each in chosen}
-    records = read_rows(connection, scope, np.array(sorted({at for rows in near.values() for at in rows}), np.int64))
+    near = {each.row: [at for at of the corpus.near(each.row, reach) if usable[at]] for each in chosen}
+    records = read_rows(connection, corpus, np.array(sorted({at for rows in near.values() for at in rows}), np.int64))
     return {row: tuple(as_hit(records[at]) for at in rows) for row, rows in near.items()}
 
 

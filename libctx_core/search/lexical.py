@@ -1,4 +1,4 @@
-"""The lexical channel: postings of the question's terms over the owners in scope, and their BM25."""
+"""The lexical channel: postings of the question's terms over the owners of the corpus, and their BM25."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,8 +11,8 @@ import numpy as np
 
 from libctx_core.search.analysis import Word
 from libctx_core.search.columns import Floats, Rows
+from libctx_core.search.corpus import Corpus
 from libctx_core.search.related import Near, related_terms
-from libctx_core.search.scope import Scope
 from libctx_core.store.index_blocks import MAX_ENTRIES, Block
 
 POSTING_BUDGET = 20_000
@@ -31,7 +31,7 @@ FEW_OWNERS = 4
 """Owners up to which each is asked term by term, so that common terms need not be read whole."""
 
 SMALL = 20_000
-"""Rows of a scope up to which reading all terms in one statement is cheaper than that."""
+"""Rows of a corpus up to which reading all terms in one statement is cheaper than that."""
 
 MAX_SEEKS = 10_000
 """Pairs of owner and term up to which related terms are looked up."""
@@ -45,13 +45,13 @@ Held = tuple[Rows, Rows]
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """Where terms occur in the scope: one element per term and row, term after term, rows rising.
+    """Where terms occur in the corpus: one element per term and row, term after term, rows rising.
 
     Attributes:
-        rows: Rows of the scope that hold the term.
+        rows: Rows of the corpus that hold the term.
         frequency: How often they do.
         term: Number of the term.
-        idf: Inverse document frequency over the scope, of each term.
+        idf: Inverse document frequency over the corpus, of each term.
     """
 
     rows: Rows
@@ -65,7 +65,7 @@ class Related:
     """Where words of the question, or words of like meaning, occur: one element per word, term and row.
 
     Attributes:
-        rows: Rows of the scope.
+        rows: Rows of the corpus.
         word: Number of the word.
         closeness: How close in meaning, in percent; the word itself has 100.
         idf: Inverse document frequency of each word.
@@ -107,7 +107,7 @@ def inverse_document_frequency(records: int, holding: int) -> float:
 
 def look_up(
     connection: apsw.Connection,
-    scope: Scope,
+    corpus: Corpus,
     words: Sequence[Word],
     *,
     names: Sequence[Word] = (),
@@ -115,28 +115,28 @@ def look_up(
 ) -> Lookup:
     """Return where the words of a question occur, within budgets of postings.
 
-    Statistics are of the scope: no other owner's records enter them.
+    Statistics are of the corpus: no other owner's records enter them.
 
     Args:
         connection: A reader.
-        scope: The owners to look in.
+        corpus: The owners to look in.
         words: Words to score.
         names: Words of which only the frequency is wanted.
         related: Look for words of like meaning too.
     """
     asked = _terms_of((*words, *names))
-    blocks, counts = _blocks(connection, scope, sorted(asked), limit=POSTING_BUDGET)
-    idf = {term: inverse_document_frequency(scope.alive, counts.get(term, 0)) for term in asked}
+    blocks, counts = _blocks(connection, corpus, sorted(asked), limit=POSTING_BUDGET)
+    idf = {term: inverse_document_frequency(corpus.alive, counts.get(term, 0)) for term in asked}
     telling = _rarest([word for word in words if word.terms], idf, MAX_WORDS)
     scored = _within(_terms_of(telling), counts, POSTING_BUDGET)
     if len(scored) == 1 and counts[scored[0]] > POSTING_BUDGET:
-        blocks |= _blocks(connection, scope, scored, limit=scope.size)[0]
+        blocks |= _blocks(connection, corpus, scored, limit=corpus.size)[0]
     near: dict[Word, Near] = {}
     if related:
         near = {word: related_terms(word.terms[0]) for word in _rarest(telling, idf, MAX_RELATED_WORDS)}
     others = {term for listed in near.values() for term, _ in listed}.difference(scored)
-    if others and len(scope.parts) * len(others.union(asked)) <= MAX_SEEKS:
-        found, also = _blocks(connection, scope, sorted(others.difference(asked)), limit=RELATED_BUDGET)
+    if others and len(corpus.parts) * len(others.union(asked)) <= MAX_SEEKS:
+        found, also = _blocks(connection, corpus, sorted(others.difference(asked)), limit=RELATED_BUDGET)
         blocks, counts = {**blocks, **found}, {**counts, **also}
     held = _decoded({term: blocks[term] for term in (*scored, *_within(others, counts, RELATED_BUDGET))})
     return Lookup(_postings(scored, held, idf), _related(telling, near, held, idf), idf)
@@ -208,25 +208,25 @@ def _numbered(parts: Sequence[Rows]) -> Rows:
 
 
 def _blocks(
-    connection: apsw.Connection, scope: Scope, terms: Sequence[str], *, limit: int
+    connection: apsw.Connection, corpus: Corpus, terms: Sequence[str], *, limit: int
 ) -> tuple[dict[str, list[Block]], dict[str, int]]:
     """Return the blocks of each term that occurs, by first row, and the number of its postings."""
-    if len(scope.parts) <= FEW_OWNERS and scope.size > SMALL:
-        return _leading_blocks(connection, scope, terms, limit)
+    if len(corpus.parts) <= FEW_OWNERS and corpus.size > SMALL:
+        return _leading_blocks(connection, corpus, terms, limit)
     blocks: defaultdict[str, list[Block]] = defaultdict(list)
-    starts = scope.starts
+    starts = corpus.starts
     for term, owner, first, data in connection.execute(
         # owner by owner, because an owner's postings lie together
         "SELECT p.term, p.owner, p.first, p.data FROM carray(?) AS o CROSS JOIN carray(?) AS t "
         "CROSS JOIN posting AS p ON p.owner = o.value AND p.term = t.value",
-        (apsw.carray(scope.owners), apsw.carray(tuple(terms) or ("",))),
+        (apsw.carray(corpus.owners), apsw.carray(tuple(terms) or ("",))),
     ):
         blocks[term].append((starts[owner] + first, data))
     return blocks, {term: _entries(found) for term, found in blocks.items()}
 
 
 def _leading_blocks(
-    connection: apsw.Connection, scope: Scope, terms: Sequence[str], limit: int
+    connection: apsw.Connection, corpus: Corpus, terms: Sequence[str], limit: int
 ) -> tuple[dict[str, list[Block]], dict[str, int]]:
     """Return the same without the rest of a term that has more than `limit` postings in an owner.
 
@@ -235,7 +235,7 @@ def _leading_blocks(
     blocks: defaultdict[str, list[Block]] = defaultdict(list)
     counts: defaultdict[str, int] = defaultdict(int)
     most = limit // MAX_ENTRIES + 1
-    for owner, start in scope.starts.items():
+    for owner, start of the corpus.starts.items():
         for term in terms:
             found = connection.execute(
                 "SELECT first, data FROM posting WHERE owner = ? AND term = ? ORDER BY first LIMIT ?",
@@ -244,7 +244,7 @@ def _leading_blocks(
             if found:
                 count, last = _entries(found), found[-1][0]
                 if len(found) == most and last:
-                    count = max(count, _entries(found[:-1]) * scope.count(owner) // last)
+                    count = max(count, _entries(found[:-1]) * corpus.count(owner) // last)
                 counts[term] += count
                 blocks[term].extend([(start + first, data) for first, data in found])
     return blocks, counts

@@ -15,9 +15,9 @@ from libctx_core.search import flags
 from libctx_core.search.analysis import Question
 from libctx_core.search.bm25 import record_scores, session_scores, window_scores, word_scores
 from libctx_core.search.columns import Bools, Columns, Floats, Rows
+from libctx_core.search.corpus import Corpus
 from libctx_core.search.focus import Cosines
 from libctx_core.search.lexical import Lookup
-from libctx_core.search.scope import Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class SignalWeights:
         news: ``ln(1 + terms nobody used before in its owner) / 2``: what it was first to speak of.
         question: The record is a question somebody asked.
         time: The question asks when, and the record holds a word of time.
-        vector: Cosine, standardised over the scope, divided by four.
+        vector: Cosine, standardised over the corpus, divided by four.
         vector_window: Mean of that over the record and its two neighbours on either side, likewise.
         related: Share of the question's idf mass that the record holds, related words counting by closeness.
         speaker_first: The named speaker speaks of themselves.
@@ -64,7 +64,7 @@ class Evidence:
     Attributes:
         question: The analysed question.
         found: Rows of its words, names of speakers dropped.
-        named: Whether each speaker of the scope is named in the question, or None if none is.
+        named: Whether each speaker of the corpus is named in the question, or None if none is.
         cosines: Cosines of the rows; None without vectors.
     """
 
@@ -76,7 +76,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A question measured against the rows of a scope, or some of them.
+    """A question measured against the rows of a corpus, or some of them.
 
     Attributes:
         rows: The rows that were measured, rising; None if all were.
@@ -101,16 +101,16 @@ class Measured:
         return rows if self.rows is None else np.searchsorted(self.rows, rows)
 
 
-def measure(scope: Scope, evidence: Evidence, *, with_words: bool, rows: Rows | None = None) -> Measured:
-    """Return every signal over the rows of a scope.
+def measure(corpus: Corpus, evidence: Evidence, *, with_words: bool, rows: Rows | None = None) -> Measured:
+    """Return every signal over the rows of a corpus.
 
     Args:
-        scope: The records.
+        corpus: The records.
         evidence: What the channels found.
         with_words: Use the lexical channel and what is known of the records.
         rows: Measure only these, which include `concerned` ones; None means all.
     """
-    columns = scope if rows is None else scope.narrowed(rows)
+    columns = corpus if rows is None else corpus.narrowed(rows)
     found = evidence.found if rows is None else evidence.found.placed(rows)
     signals: dict[str, Floats] = {}
     words = window = None
@@ -125,21 +125,21 @@ def measure(scope: Scope, evidence: Evidence, *, with_words: bool, rows: Rows | 
         signals["vector_window"] = evidence.cosines.windows(rows)
     asked = found.words.idf
     mass = float(asked.sum(dtype=np.float64))
-    return Measured(rows, signals, words, window, len(asked), mass, float(np.log1p(2 * scope.alive)))
+    return Measured(rows, signals, words, window, len(asked), mass, float(np.log1p(2 * corpus.alive)))
 
 
-def _structure(scope: Columns, evidence: Evidence) -> dict[str, Floats]:
+def _structure(corpus: Columns, evidence: Evidence) -> dict[str, Floats]:
     found = {
-        "verbosity": scope.verbosity,
-        "news": scope.news,
-        "question": _flag(scope, flags.QUESTION | flags.SPOKEN),
+        "verbosity": corpus.verbosity,
+        "news": corpus.news,
+        "question": _flag(corpus, flags.QUESTION | flags.SPOKEN),
     }
     if evidence.question.asks_time:
-        found["time"] = _flag(scope, flags.TIME)
+        found["time"] = _flag(corpus, flags.TIME)
     if evidence.named is not None:
-        spoken = evidence.named[scope.speaker].astype(np.float32)
+        spoken = evidence.named[corpus.speaker].astype(np.float32)
         found["speaker"] = spoken * np.float32(1 if np.count_nonzero(evidence.named) == 1 else 0.5)
-        found["speaker_first"] = spoken * _flag(scope, flags.FIRST_PERSON)
+        found["speaker_first"] = spoken * _flag(corpus, flags.FIRST_PERSON)
     return found
 
 
@@ -174,8 +174,8 @@ def best(score: Floats, usable: Bools, k: int) -> NDArray[np.int64]:
     return rows[np.argsort(-values, kind="stable")][: max(k, 0)]
 
 
-def _flag(scope: Columns, bits: int) -> Floats:
-    held: Floats = ((scope.flags & bits) == bits).astype(np.float32)
+def _flag(corpus: Columns, bits: int) -> Floats:
+    held: Floats = ((corpus.flags & bits) == bits).astype(np.float32)
     return held
 
 

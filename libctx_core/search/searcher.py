@@ -6,6 +6,8 @@ import numpy as np
 from libctx_core.ports import Embedder
 from libctx_core.search.analysis import MAX_QUERY, analyse_question
 from libctx_core.search.columns import Bools, Floats
+from libctx_core.search.corpora import CorpusCache
+from libctx_core.search.corpus import Corpus
 from libctx_core.search.cosines import VectorChannel
 from libctx_core.search.focus import LARGE, Cosines, concerned
 from libctx_core.search.hits import as_hit, choose, explained, matched_by, neighbours_of
@@ -23,8 +25,6 @@ from libctx_core.search.ranking import (
 )
 from libctx_core.search.relevance import relevance
 from libctx_core.search.request import RecordHit, SearchRequest
-from libctx_core.search.scope import Scope
-from libctx_core.search.scopes import ScopeCache
 from libctx_core.search.speakers import named_speakers
 from libctx_core.search.vectors import VectorIndex
 from libctx_core.store.database import Database
@@ -60,12 +60,12 @@ class Searcher:
         self._database = database
         self._channel = None if embedder is None else VectorChannel(vectors or VectorIndex(), embedder)
         self._weights = weights
-        self._scopes = ScopeCache()
+        self._corpora = CorpusCache()
 
     def search(self, request: SearchRequest) -> list[RecordHit]:
         """Return the best records, best first.
 
-        As long as the scope holds a record that is neither excluded nor filtered out and
+        As long as the corpus holds a record that is neither excluded nor filtered out and
         `min_relevance` is 0, the answer is not empty.
 
         Raises:
@@ -86,19 +86,19 @@ class Searcher:
 
     def search_in(self, connection: apsw.Connection, request: SearchRequest) -> list[RecordHit]:
         """Do what `search` does on the snapshot of a connection."""
-        scope = self._scopes.get(connection, request.owners)
-        usable = _usable(connection, scope, request)
+        corpus = self._corpora.get(connection, request.owners)
+        usable = _usable(connection, corpus, request)
         if request.k < 1 or not usable.any():
             return []
         selective = request.dedupe or request.min_relevance > 0
         wanted = max(POOL, 4 * request.k) if selective else request.k
-        measured = self._measure(scope, self._gather(connection, scope, request), usable, wanted, request)
+        measured = self._measure(corpus, self._gather(connection, corpus, request), usable, wanted, request)
         here = usable if measured.rows is None else usable[measured.rows]
         score = self._score(measured, here, request)
         places = best(score, here, wanted)
         rows = places if measured.rows is None else measured.rows[places]
-        chosen = choose(connection, scope, rows, relevance(measured, rows), request)
-        near = neighbours_of(connection, scope, usable, chosen, request.neighbours) if request.neighbours else {}
+        chosen = choose(connection, corpus, rows, relevance(measured, rows), request)
+        near = neighbours_of(connection, corpus, usable, chosen, request.neighbours) if request.neighbours else {}
         place_of = dict(zip(rows.tolist(), places.tolist(), strict=True))
         return [
             as_hit(
@@ -112,27 +112,27 @@ class Searcher:
             for each in chosen
         ]
 
-    def measured(self, request: SearchRequest) -> tuple[Scope, Measured]:
-        """Return the records in scope and every signal of each: what weights are learnt from.
+    def measured(self, request: SearchRequest) -> tuple[Corpus, Measured]:
+        """Return the records of the corpus and every signal of each: what weights are learnt from.
 
         Raises:
             EmbeddingProfileError: Vectors were asked for and come from another embedder.
         """
         with self._database.read() as connection:
-            scope = self._scopes.get(connection, request.owners)
-            evidence = self._gather(connection, scope, request)
-            return scope, measure(scope, evidence, with_words=request.mode != "vector")
+            corpus = self._corpora.get(connection, request.owners)
+            evidence = self._gather(connection, corpus, request)
+            return corpus, measure(corpus, evidence, with_words=request.mode != "vector")
 
     def _measure(
-        self, scope: Scope, evidence: Evidence, usable: Bools, wanted: int, request: SearchRequest
+        self, corpus: Corpus, evidence: Evidence, usable: Bools, wanted: int, request: SearchRequest
     ) -> Measured:
-        """Measure the rows the question concerns, all where the scope is small or too few of those are usable."""
+        """Measure the rows the question concerns, all where the corpus is small or too few of those are usable."""
         rows = None
-        if scope.size > LARGE:
-            rows = concerned(scope, evidence.found, evidence.cosines)
+        if corpus.size > LARGE:
+            rows = concerned(corpus, evidence.found, evidence.cosines)
             if np.count_nonzero(usable[rows]) < wanted:
                 rows = None
-        return measure(scope, evidence, with_words=request.mode != "vector", rows=rows)
+        return measure(corpus, evidence, with_words=request.mode != "vector", rows=rows)
 
     def _score(self, measured: Measured, usable: Bools, request: SearchRequest) -> Floats:
         signals = measured.signals
@@ -141,10 +141,10 @@ class Searcher:
             return reciprocal_ranks(lists, usable, request.rrf_k)
         return combine(signals, self._weights, len(usable))
 
-    def _gather(self, connection: apsw.Connection, scope: Scope, request: SearchRequest) -> Evidence:
+    def _gather(self, connection: apsw.Connection, corpus: Corpus, request: SearchRequest) -> Evidence:
         text = request.text[:MAX_QUERY]
         question = analyse_question(text)
-        numbers, places = named_speakers(scope.names, question.words)
+        numbers, places = named_speakers(corpus.names, question.words)
         words = [word for at, word in enumerate(question.words) if at not in places]
         words = list({word.terms: word for word in words}.values())
         names = [question.words[at] for at in sorted(places)]
@@ -152,25 +152,25 @@ class Searcher:
             words, names = names, []
         named = None
         if numbers:
-            named = np.zeros(scope.speakers, np.bool_)
+            named = np.zeros(corpus.speakers, np.bool_)
             named[list(numbers)] = True
-        found = look_up(connection, scope, words, names=names, related=request.mode != "lexical")
+        found = look_up(connection, corpus, words, names=names, related=request.mode != "lexical")
         cosines = None
         if self._channel is not None and request.mode != "lexical":
             strict = request.mode != "auto"
-            cosines = self._channel.cosines(connection, scope, text, found.idf, strict=strict)
-        return Evidence(question, found, named, None if cosines is None else Cosines(scope, cosines))
+            cosines = self._channel.cosines(connection, corpus, text, found.idf, strict=strict)
+        return Evidence(question, found, named, None if cosines is None else Cosines(corpus, cosines))
 
 
-def _usable(connection: apsw.Connection, scope: Scope, request: SearchRequest) -> Bools:
+def _usable(connection: apsw.Connection, corpus: Corpus, request: SearchRequest) -> Bools:
     """Return which rows may become hits."""
-    usable = scope.is_alive.copy()
+    usable = corpus.is_alive.copy()
     if request.kinds is not None:
-        usable &= scope.of_kinds(request.kinds)
+        usable &= corpus.of_kinds(request.kinds)
     if request.where is not None:
-        usable &= scope.marked(request.where)
+        usable &= corpus.marked(request.where)
     if len(request.exclude):
-        usable &= ~scope.marked(request.exclude)
+        usable &= ~corpus.marked(request.exclude)
     if request.now is not None:
-        usable &= ~scope.marked(expired_slots(connection, request.now))
+        usable &= ~corpus.marked(expired_slots(connection, request.now))
     return usable

@@ -1,4 +1,4 @@
-"""Names in a question: which speakers of the scope it means."""
+"""Names in a question: which speakers of the corpus it means."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise

@@ -119,8 +119,8 @@ class VectorIndex:
             codes = self._coded(connection, owner, state)
             scan = self._scan(connection, owner, state, unit) if codes is None else _estimated(connection, codes, unit)
             for slots, block in scan:
-                seen = slots < state.tail
-                scores[slots[seen] - first] = np.clip(block[seen], -1.0, 1.0)
+                seen = int(np.searchsorted(slots, state.tail))
+                scores[_places(slots[:seen], first)] = np.clip(block[:seen], -1.0, 1.0)
             found[owner] = scores
         return found
 
@@ -278,6 +278,13 @@ class VectorIndex:
         read = self._rows_read.get(owner, 0) + wanted
         self._rows_read[owner] = read
         return read * PATIENCE <= state.count
+
+
+def _places(slots: "NDArray[np.int64]", first: int) -> "NDArray[np.int64] | slice":
+    """Return the places of ascending slots counted from `first`, as a slice where none is missing."""
+    if len(slots) and int(slots[-1] - slots[0]) == len(slots) - 1:
+        return slice(int(slots[0]) - first, int(slots[-1]) - first + 1)
+    return slots - first
 
 
 def _measured(

@@ -18,6 +18,12 @@ _COLUMNS = (
 _SELECT = f"SELECT {_COLUMNS} FROM event "  # noqa: S608 - constant columns
 _INSERT = f"INSERT INTO event({_COLUMNS}, thread, identity) VALUES({','.join('?' * 26)})"
 
+_HEAD = (
+    "SELECT sequence, running_total, thread.revision, branches, branch, created_at FROM thread"
+    " JOIN event ON event.thread = thread.owner"
+    " AND sequence = (SELECT max(sequence) FROM event AS every WHERE every.thread = thread.owner) WHERE owner = ?"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventDraft:
@@ -112,13 +118,8 @@ def event_from_row(row: Sequence[Any]) -> ContextEvent:
 
 def thread_head(connection: apsw.Connection, thread: int) -> ThreadHead | None:
     """Return how far a thread got, or None before its first event."""
-    for revision, branches in connection.execute("SELECT revision, branches FROM thread WHERE owner = ?", (thread,)):
-        for sequence, total, branch, stored_at in connection.execute(
-            "SELECT sequence, running_total, branch, created_at FROM event WHERE thread = ?"
-            " ORDER BY sequence DESC LIMIT 1",
-            (thread,),
-        ):
-            return ThreadHead(thread, sequence, total, revision, branches, branch, stored_at)
+    for row in connection.execute(_HEAD, (thread,)):
+        return ThreadHead(thread, *row)
     return None
 
 

@@ -1,4 +1,4 @@
-"""The records in scope as columns: what ranking reads instead of rows."""
+"""The corpus of a question: the records of some owners, as columns that ranking reads instead of rows."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ _LOGARITHMS = np.log1p(np.arange(0x10000)).astype(np.float32)
 
 @dataclass(frozen=True, slots=True)
 class OwnerPart:
-    """One owner's share of a scope: its counters, packed attribute rows and names."""
+    """One owner's share of a corpus: its counters, packed attribute rows and names."""
 
     state: IndexState
     packed: bytes
@@ -51,7 +51,7 @@ class OwnerPart:
         return np.frombuffer(self.packed, ROW)
 
 
-class Scope(Columns):
+class Corpus(Columns):
     """The columns of some owners, one row per position, owner after owner.
 
     Attributes:
@@ -67,8 +67,8 @@ class Scope(Columns):
 
     window_size: Floats
 
-    def __init__(self, parts: Sequence[OwnerPart], known: "Scope | None" = None) -> None:
-        """Derive the columns; what an earlier scope tells of the leading rows is taken from there."""
+    def __init__(self, parts: Sequence[OwnerPart], known: "Corpus | None" = None) -> None:
+        """Derive the columns; what an earlier corpus tells of the leading rows is taken from there."""
         self.parts = tuple(parts)
         sizes = np.array([part.count for part in parts], dtype=np.int64)
         self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -89,14 +89,14 @@ class Scope(Columns):
         self._number_speakers(new, sizes, old, first)
         self._say_how_much(raw, old, first)
 
-    def _grow(self, old: "Scope | None", name: str, first: int, new: NDArray[np.generic]) -> None:
+    def _grow(self, old: "Corpus | None", name: str, first: int, new: NDArray[np.generic]) -> None:
         """Set a column: the first values of the old one, then new values."""
         setattr(self, name, new if old is None else np.concatenate([getattr(old, name)[:first], new]))
 
     def _mean(self, values: Floats) -> float:
         return float(values.sum(dtype=np.float64)) / max(1, self.alive) or 1.0
 
-    def _number_sessions(self, new: NDArray[np.void], sizes: Rows, old: "Scope | None", first: int) -> None:
+    def _number_sessions(self, new: NDArray[np.void], sizes: Rows, old: "Corpus | None", first: int) -> None:
         self.sessions = [
             max(int(part.rows["session"][seen:].max(initial=0)) + 1, sessions) if part.count else 0
             for part, (seen, sessions) in zip(self.parts, self._known_sessions(old, first), strict=True)
@@ -113,20 +113,20 @@ class Scope(Columns):
         ones = np.ones(self.size, np.float32)
         self._grow(old, "window_size", changed, self.windowed(ones, changed))
 
-    def _known_sessions(self, old: "Scope | None", first: int) -> Iterator[tuple[int, int]]:
-        """Yield for each owner how many of its rows an old scope knew, and their sessions."""
+    def _known_sessions(self, old: "Corpus | None", first: int) -> Iterator[tuple[int, int]]:
+        """Yield for each owner how many of its rows an old corpus knew, and their sessions."""
         for at in range(len(self.parts)):
             seen = max(0, first - int(self._starts[at]))
             yield (seen, old.sessions[at]) if old is not None and seen else (0, 0)
 
-    def _joined_from(self, step: int, old: "Scope | None", first: int) -> Bools:
+    def _joined_from(self, step: int, old: "Corpus | None", first: int) -> Bools:
         """Return which rows belong to one session with the row `step` places on."""
         changed = max(0, first - step)
         fresh = self.session[changed:]
         joined = padded(fresh[:-step] == fresh[step:], len(fresh))
         return joined if old is None else np.concatenate([old.joined[step][:changed], joined])
 
-    def _number_speakers(self, new: NDArray[np.void], sizes: Rows, old: "Scope | None", first: int) -> None:
+    def _number_speakers(self, new: NDArray[np.void], sizes: Rows, old: "Corpus | None", first: int) -> None:
         bases: list[int] = []
         total = 0
         self.names: dict[tuple[str, ...], list[int]] = {}
@@ -141,7 +141,7 @@ class Scope(Columns):
         self._grow(old, "speaker", first, numbered)
         self.speakers = total + 1
 
-    def _say_how_much(self, raw: NDArray[np.void], old: "Scope | None", first: int) -> None:
+    def _say_how_much(self, raw: NDArray[np.void], old: "Corpus | None", first: int) -> None:
         """Derive how many words and how many new ones each row holds."""
         self.all_spoken = bool(((self.flags & flags.SPOKEN) != 0).all())
         if old is None or not (self.all_spoken and old.all_spoken):
@@ -204,7 +204,7 @@ class Scope(Columns):
         return slots
 
     def marked(self, slots: Iterable[int]) -> Bools:
-        """Return which rows the slots stand for; slots outside the scope are passed over."""
+        """Return which rows the slots stand for; slots outside the corpus are passed over."""
         marked = np.zeros(self.size, np.bool_)
         wanted = np.fromiter(slots, np.int64)
         if len(wanted) and len(self.owners):
@@ -231,7 +231,7 @@ class Scope(Columns):
 
 
 def _alike(old: Sequence[OwnerPart], new: Sequence[OwnerPart]) -> int:
-    """Return how many leading rows two scopes share, the second one being newer."""
+    """Return how many leading rows two corpora share, the second one being newer."""
     rows = 0
     for was, now in zip(old, new, strict=False):
         if was is not now:

@@ -1,4 +1,4 @@
-"""Scopes kept between questions, and brought up to date by reading what was appended."""
+"""Corpora kept between questions, and brought up to date by reading what was appended."""
 
 import threading
 from collections import OrderedDict
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import apsw
 
-from libctx_core.search.scope import OwnerPart, Scope
+from libctx_core.search.corpus import Corpus, OwnerPart
 from libctx_core.store.index import (
     ATTRIBUTE,
     ATTRIBUTE_BLOCK,
@@ -23,20 +23,20 @@ DEFAULT_BYTES = 64 * 1024 * 1024
 Key = tuple[int, ...] | None
 
 
-class ScopeCache:
-    """The scopes asked for last; every use is checked against the connection's snapshot.
+class CorpusCache:
+    """The corpora asked for last; every use is checked against the connection's snapshot.
 
     Args:
-        max_bytes: Bytes of columns kept; the scope in use is always kept.
+        max_bytes: Bytes of columns kept; the corpus in use is always kept.
     """
 
     def __init__(self, max_bytes: int = DEFAULT_BYTES) -> None:
         self._max_bytes = max_bytes
-        self._kept: OrderedDict[Key, tuple[int, Scope]] = OrderedDict()
+        self._kept: OrderedDict[Key, tuple[int, Corpus]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, connection: apsw.Connection, owners: Sequence[int] | None) -> Scope:
-        """Return the scope of these owners, None meaning all, as the connection sees it."""
+    def get(self, connection: apsw.Connection, owners: Sequence[int] | None) -> Corpus:
+        """Return the corpus of these owners, None meaning all, as the connection sees it."""
         key: Key = None if owners is None else tuple(sorted(set(owners)))
         clock = read_clock(connection)
         with self._lock:
@@ -45,23 +45,23 @@ class ScopeCache:
                 self._kept.move_to_end(key)
         if kept is not None and kept[0] == clock:
             return kept[1]
-        scope = _renewed(connection, key, None if kept is None else kept[1])
+        corpus = _renewed(connection, key, None if kept is None else kept[1])
         with self._lock:
-            self._kept[key] = clock, scope
+            self._kept[key] = clock, corpus
             self._kept.move_to_end(key)
             held = sum(each.nbytes for _, each in self._kept.values())
             while held > self._max_bytes and len(self._kept) > 1:
                 _, (_, dropped) = self._kept.popitem(last=False)
                 held -= dropped.nbytes
-        return scope
+        return corpus
 
 
-def _renewed(connection: apsw.Connection, key: Key, known: Scope | None) -> Scope:
+def _renewed(connection: apsw.Connection, key: Key, known: Corpus | None) -> Corpus:
     old = {} if known is None else {part.state.owner: part for part in known.parts}
     states = [state for state in read_states(connection, key) if state.posted]
     parts = [_part(connection, state, old.get(state.owner)) for state in states]
     unchanged = known is not None and len(parts) == len(old) and all(p is old.get(p.state.owner) for p in parts)
-    return known if known is not None and unchanged else Scope(parts, known)
+    return known if known is not None and unchanged else Corpus(parts, known)
 
 
 def _part(connection: apsw.Connection, state: IndexState, old: OwnerPart | None) -> OwnerPart:
