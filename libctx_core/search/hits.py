@@ -48,7 +48,7 @@ def choose(
 
     Args:
         connection: A reader.
-        corpus: The records of the corpus.
+        corpus: The records in corpus.
         rows: Ranked rows, best first.
         relevant: Their relevance.
         request: Says how many, how relevant, and whether duplicates are dropped.
@@ -92,7 +92,7 @@ def neighbours_of(
     connection: apsw.Connection, corpus: Corpus, usable: Bools, chosen: Sequence[Chosen], reach: int
 ) -> dict[int, tuple[RecordHit, ...]]:
     """Return for each chosen row the usable records of its session within `reach` places."""
-    near = {each.row: [at for at of the corpus.near(each.row, reach) if usable[at]] for each in chosen}
+    near = {each.row: [at for at in corpus.near(each.row, reach) if usable[at]] for each in chosen}
     records = read_rows(connection, corpus, np.array(sorted({at for rows in near.values() for at in rows}), np.int64))
     return {row: tuple(as_hit(records[at]) for at in rows) for row, rows in near.items()}
 

@@ -65,7 +65,7 @@ class Related:
     """Where words of the question, or words of like meaning, occur: one element per word, term and row.
 
     Attributes:
-        rows: Rows of the corpus.
+        rows: Rows in corpus.
         word: Number of the word.
         closeness: How close in meaning, in percent; the word itself has 100.
         idf: Inverse document frequency of each word.
@@ -235,7 +235,7 @@ def _leading_blocks(
     blocks: defaultdict[str, list[Block]] = defaultdict(list)
     counts: defaultdict[str, int] = defaultdict(int)
     most = limit // MAX_ENTRIES + 1
-    for owner, start of the corpus.starts.items():
+    for owner, start in corpus.starts.items():
         for term in terms:
             found = connection.execute(
                 "SELECT first, data FROM posting WHERE owner = ? AND term = ? ORDER BY first LIMIT ?",
