@@ -48,7 +48,7 @@ def choose(
 
     Args:
         connection: A reader.
-        corpus: The records in corpus.
+        corpus: The records.
         rows: Ranked rows, best first.
         relevant: Their relevance.
         request: Says how many, how relevant, and whether duplicates are dropped.

@@ -65,7 +65,7 @@ class Related:
     """Where words of the question, or words of like meaning, occur: one element per word, term and row.
 
     Attributes:
-        rows: Rows in corpus.
+        rows: Rows of the corpus.
         word: Number of the word.
         closeness: How close in meaning, in percent; the word itself has 100.
         idf: Inverse document frequency of each word.
