@@ -18,7 +18,7 @@ from libctx_core.governor.runtime import Runtime
 from libctx_core.library.view import LibraryView
 from libctx_core.models import check_identifier
 from libctx_core.plugins import Plugins
-from libctx_core.plugins.built_in import DEFAULT_EMBEDDER, DEFAULT_VECTOR_INDEX
+from libctx_core.plugins.built_in import DEFAULT_EMBEDDER, DEFAULT_STORAGE, DEFAULT_VECTOR_INDEX
 from libctx_core.ports import Embedder, TextCounter
 from libctx_core.store.access import ACCESS
 from libctx_core.store.database import Database, Durability
@@ -54,6 +54,7 @@ class LibraryOfContext(LibraryView):
         tokenizer: The default token counter; beats `model`.
         vector_index: Name of a registered vector index: ``"numpy"`` keeps matrices in memory,
             ``"sqlite-vec"`` computes distances inside SQLite.
+        storage: Name of a registered storage backend, which opens `path`.
 
     Raises:
         StoreError: The file cannot be used; its leaf says why.
@@ -75,6 +76,7 @@ class LibraryOfContext(LibraryView):
         model: str | None = None,
         tokenizer: str | TextCounter | Callable[[str], int] | None = None,
         vector_index: str = DEFAULT_VECTOR_INDEX,
+        storage: str = DEFAULT_STORAGE,
     ) -> None:
         from libctx_core.search.index import SearchIndex
         from libctx_core.search.searcher import Searcher
@@ -84,7 +86,9 @@ class LibraryOfContext(LibraryView):
         check_identifier("namespace", namespace)
         loaded = Plugins.load(plugins)
         hook = loaded.sqlite_connect if loaded.implements("sqlite_connect") else None
-        database = Database(path, durability=durability, read_only=read_only, on_connect=hook)
+        database: Database = loaded.storage_backend(storage)(
+            os.fspath(path), durability=durability, read_only=read_only, on_connect=hook
+        )
         try:
             for component in (OWNERS, ACCESS, EVENTS):
                 database.ensure(component)
