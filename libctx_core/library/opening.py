@@ -104,7 +104,7 @@ class LibraryOfContext(LibraryView):
             index = SearchIndex(database)
             runtime = Runtime(database, index, Searcher(database, chosen, vectors=vectors), chosen, loaded, authority)
             if not read_only:
-                runtime.indexer = Indexer(database, index, chosen, chore=partial(index_memories, runtime))
+                runtime.indexer = Indexer(database, index, chosen, chore=partial(_tidy, runtime))
         except BaseException:
             database.close()
             raise
@@ -185,6 +185,14 @@ class LibraryOfContext(LibraryView):
 
     def __repr__(self) -> str:
         return f"LibraryOfContext({self.path!r}, namespace={self.namespace!r})"
+
+
+def _tidy(runtime: Runtime) -> int:
+    """Do what can wait until no event has to be indexed; return how many memory entries were handled."""
+    handled = index_memories(runtime)
+    # codes that a question had to derive from a large owner's vectors: the next process reads them
+    runtime.searcher.save()
+    return handled
 
 
 def _embedder(plugins: Plugins, choice: Embedder | str | Literal[False] | None) -> Embedder | None:
