@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import apsw
 from pydantic import BaseModel
 
 from libctx_core.artifacts.values import (
@@ -21,21 +22,25 @@ from libctx_core.errors import (
     InvalidInputError,
     RevisionConflictError,
 )
+from libctx_core.errors.access import Operation
 from libctx_core.models import new_id
+from libctx_core.sources.guard import Enrolment, OpenGuard, OwnerGuard
 from libctx_core.sources.values import SourceRef, check_scope_id
 from libctx_core.store import artifacts as rows
 from libctx_core.store.database import Database
+from libctx_core.store.owners import ARTIFACT, OWNERS, create_owner, find_owner
 
 AnyDraft = ArtifactDraft[Any]
 
 
 class ArtifactShelf:
-    """Artifacts of one collection, in a library file.
+    """Artifacts of one collection, in a library file; each family is one resource.
 
     Args:
         database: The library.
         collection: The collection, at most 256 characters.
         families: The artifact class of each family; its content must be a pydantic model.
+        guard: Decides what the active scope may do.
         id_factory: Makes the id of a new artifact.
     """
 
@@ -45,12 +50,15 @@ class ArtifactShelf:
         collection: str,
         families: Iterable[type[Artifact[Any]]],
         *,
+        guard: OwnerGuard | None = None,
         id_factory: Callable[[], str] = lambda: new_id("art"),
     ) -> None:
         self.collection = check_scope_id(collection)
         self._classes = {family.family: family for family in families}
         self._database = database
+        self._guard: OwnerGuard = guard or OpenGuard()
         self._id_factory = id_factory
+        database.ensure(OWNERS)
         database.ensure(rows.ARTIFACTS)
 
     def add(self, draft: AnyDraft) -> AnyArtifact:
@@ -58,6 +66,7 @@ class ArtifactShelf:
 
         Raises:
             InvalidInputError: The family is not registered here, or its content is no model.
+            ContextAccessDenied: The active scope may not write the family.
         """
         artifact_id = self._id_factory()
         check_part("artifact_id", artifact_id, MAX_ARTIFACT_ID_LENGTH)
@@ -94,6 +103,7 @@ class ArtifactShelf:
             ArtifactNotFoundError: It is not stored.
         """
         with self._database.read() as connection:
+            self._require(connection, Operation.READ, ref.family)
             found = rows.read_artifacts(connection, self.collection, ref.family, ref.artifact_id, revision=ref.revision)
         if not found:
             raise ArtifactNotFoundError(ref)
@@ -106,6 +116,7 @@ class ArtifactShelf:
             ArtifactNotFoundError: It has none.
         """
         with self._database.read() as connection:
+            self._require(connection, Operation.READ, artifact.family)
             head = rows.head_revision(connection, self.collection, artifact.family, artifact.artifact_id)
             found = rows.read_artifacts(
                 connection, self.collection, artifact.family, artifact.artifact_id, revision=head
@@ -121,6 +132,7 @@ class ArtifactShelf:
             ArtifactNotFoundError: It has none.
         """
         with self._database.read() as connection:
+            self._require(connection, Operation.READ, artifact.family)
             found = rows.read_artifacts(connection, self.collection, artifact.family, artifact.artifact_id)
         if not found:
             raise ArtifactNotFoundError(artifact)
@@ -134,8 +146,22 @@ class ArtifactShelf:
         evidence = [rows.EvidenceRow(ref.source_type, ref.source_id) for ref in draft.sources]
         evidence += [rows.EvidenceRow(ref.family, ref.artifact_id, ref.revision) for ref in draft.artifacts]
         revision = 0 if base is None else base.revision
-        stored = self._database.write(
-            lambda connection: rows.insert_revision(
+
+        def store(connection: apsw.Connection) -> bool:
+            if find_owner(connection, ARTIFACT, self.collection, draft.family) is None:
+                enrolment = self._require(connection, Operation.CREATE, draft.family)
+                resource_id, boundary_id = enrolment or (None, None)
+                create_owner(
+                    connection,
+                    ARTIFACT,
+                    self.collection,
+                    draft.family,
+                    resource_id=resource_id,
+                    boundary_id=boundary_id,
+                )
+            else:
+                self._require(connection, Operation.WRITE, draft.family)
+            return rows.insert_revision(
                 connection,
                 self.collection,
                 draft.family,
@@ -144,12 +170,17 @@ class ArtifactShelf:
                 content=content,
                 evidence=evidence,
             )
-        )
+
+        stored = self._database.write(store)
         lineage = ArtifactLineage(sources=draft.sources, artifacts=draft.artifacts)
         result = kind(artifact_id=artifact_id, revision=revision + 1, content=draft.content, lineage=lineage)
         if not stored:
             raise RevisionConflictError(draft if base is None else base, self.latest(result))
         return result
+
+    def _require(self, connection: apsw.Connection, operation: Operation, family: str) -> Enrolment | None:
+        owner = find_owner(connection, ARTIFACT, self.collection, family)
+        return self._guard.require(operation, ARTIFACT, self.collection, family, owner)
 
     def _class_of(self, family: str) -> type[Artifact[Any]]:
         try:

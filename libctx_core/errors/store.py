@@ -81,7 +81,7 @@ class StoreBusyError(StoreError, TimeoutError):
 
 
 class StoreClosedError(StoreError):
-    """The library was closed."""
+    """The library was closed, or was opened by the process that this one was forked from."""
 
     code = "store_closed"
 

@@ -26,6 +26,7 @@ def open_memories(runtime: Runtime, authority: Authority, collection: str) -> "M
         runtime.embedder,
         AuthorityGuard(authority),
         collection=collection,
+        plugins=runtime.plugins,
     )
 
 

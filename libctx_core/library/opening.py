@@ -18,7 +18,7 @@ from libctx_core.governor.runtime import Runtime
 from libctx_core.library.view import LibraryView
 from libctx_core.models import check_identifier
 from libctx_core.plugins import Plugins
-from libctx_core.plugins.built_in import DEFAULT_EMBEDDER, DEFAULT_VECTOR_INDEX
+from libctx_core.plugins.built_in import DEFAULT_EMBEDDER, DEFAULT_STORAGE, DEFAULT_VECTOR_INDEX
 from libctx_core.ports import Embedder, TextCounter
 from libctx_core.store.access import ACCESS
 from libctx_core.store.database import Database, Durability
@@ -54,6 +54,7 @@ class LibraryOfContext(LibraryView):
         tokenizer: The default token counter; beats `model`.
         vector_index: Name of a registered vector index: ``"numpy"`` keeps matrices in memory,
             ``"sqlite-vec"`` computes distances inside SQLite.
+        storage: Name of a registered storage backend, which opens `path`.
 
     Raises:
         StoreError: The file cannot be used; its leaf says why.
@@ -75,6 +76,7 @@ class LibraryOfContext(LibraryView):
         model: str | None = None,
         tokenizer: str | TextCounter | Callable[[str], int] | None = None,
         vector_index: str = DEFAULT_VECTOR_INDEX,
+        storage: str = DEFAULT_STORAGE,
     ) -> None:
         from libctx_core.search.index import SearchIndex
         from libctx_core.search.searcher import Searcher
@@ -84,7 +86,9 @@ class LibraryOfContext(LibraryView):
         check_identifier("namespace", namespace)
         loaded = Plugins.load(plugins)
         hook = loaded.sqlite_connect if loaded.implements("sqlite_connect") else None
-        database = Database(path, durability=durability, read_only=read_only, on_connect=hook)
+        database: Database = loaded.storage_backend(storage)(
+            os.fspath(path), durability=durability, read_only=read_only, on_connect=hook
+        )
         try:
             for component in (OWNERS, ACCESS, EVENTS):
                 database.ensure(component)
@@ -100,7 +104,7 @@ class LibraryOfContext(LibraryView):
             index = SearchIndex(database)
             runtime = Runtime(database, index, Searcher(database, chosen, vectors=vectors), chosen, loaded, authority)
             if not read_only:
-                runtime.indexer = Indexer(database, index, chosen, chore=partial(index_memories, runtime))
+                runtime.indexer = Indexer(database, index, chosen, chore=partial(_tidy, runtime))
         except BaseException:
             database.close()
             raise
@@ -151,7 +155,12 @@ class LibraryOfContext(LibraryView):
         return Reindexing(self._runtime, progress).run()
 
     def close(self) -> None:
-        """Finish what is being written and close the file; calling it again does nothing."""
+        """Finish what is being written and close the file; calling it again does nothing.
+
+        Nor does calling it in a process that was forked later: whoever opened it closes it.
+        """
+        if self.database.is_inherited:
+            return
         self._authority.access.unlisten(self.plugins)
         self.plugins.library_closing(self)
         if self._runtime.indexer is not None:
@@ -176,6 +185,14 @@ class LibraryOfContext(LibraryView):
 
     def __repr__(self) -> str:
         return f"LibraryOfContext({self.path!r}, namespace={self.namespace!r})"
+
+
+def _tidy(runtime: Runtime) -> int:
+    """Do what can wait until no event has to be indexed; return how many memory entries were handled."""
+    handled = index_memories(runtime)
+    # codes that a question had to derive from a large owner's vectors: the next process reads them
+    runtime.searcher.save()
+    return handled
 
 
 def _embedder(plugins: Plugins, choice: Embedder | str | Literal[False] | None) -> Embedder | None:

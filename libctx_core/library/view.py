@@ -27,6 +27,7 @@ from libctx_core.store.database import Database
 from libctx_core.tokens import TokenCounter
 
 if TYPE_CHECKING:
+    from libctx_core.artifacts import Artifact, ArtifactShelf
     from libctx_core.bank import ContextBank
     from libctx_core.memory.memories import Memories
     from libctx_core.search.index import SearchIndex
@@ -292,6 +293,25 @@ class LibraryView:
     def memories(self, collection: str) -> "Memories":
         """Return the memories of a collection."""
         return open_memories(self._runtime, self._authority, check_identifier("collection", collection))
+
+    # -- artifacts ------------------------------------------------------------
+
+    def artifacts(self, *families: "type[Artifact[Any]]", collection: str | None = None) -> "ArtifactShelf":
+        """Return the artifacts of a collection.
+
+        Args:
+            families: Artifact classes, besides those that plugins bring.
+            collection: The library's own by default.
+        """
+        from libctx_core.artifacts import ArtifactShelf
+        from libctx_core.sources.guard import AuthorityGuard
+
+        return ArtifactShelf(
+            self.database,
+            self.namespace if collection is None else collection,
+            (*self.plugins.artifact_families(), *families),
+            guard=AuthorityGuard(self._authority),
+        )
 
     # -- bank -----------------------------------------------------------------
 

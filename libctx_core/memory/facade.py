@@ -43,6 +43,7 @@ from libctx_core.store.database import Database
 from libctx_core.store.memory_writes import set_tags
 
 if TYPE_CHECKING:
+    from libctx_core.plugins import Plugins
     from libctx_core.search.searcher import Searcher
 
 
@@ -60,6 +61,7 @@ class MemoryWriting(MemoryReading):
         guard: Decides what the active scope may do.
         collection: The collection, at most 256 characters.
         portal: Carries calls to a user's asynchronous parts.
+        plugins: Bring rerankers and extractors that are asked for by name.
         id_factory: Makes ids; it is given ``memory``, ``entry`` or ``version``.
     """
 
@@ -73,12 +75,12 @@ class MemoryWriting(MemoryReading):
         *,
         collection: str = "default",
         portal: Portal | None = None,
+        plugins: "Plugins | None" = None,
         id_factory: IdFactory | None = None,
     ) -> None:
         ledger = MemoryLedger(database, collection, guard=guard, id_factory=id_factory)
-        super().__init__(ledger, MemoryIndexer(database, index, embedder), searcher)
+        super().__init__(ledger, MemoryIndexer(database, index, embedder), searcher, portal, plugins)
         self._purge = MemoryPurge(ledger, self._indexer)
-        self._portal = portal or Portal()
 
     # -- remembering ----------------------------------------------------------
 
@@ -278,8 +280,8 @@ class MemoryWriting(MemoryReading):
     def service(
         self,
         *,
-        pipeline: CandidatePipeline | None = None,
-        reranker: MemoryReranker | None = None,
+        pipeline: CandidatePipeline | str | None = None,
+        reranker: MemoryReranker | str | None = None,
         sources: SourceResolver | None = None,
         artifacts: ArtifactResolver | None = None,
         memory: str = DEFAULT_MEMORY,
@@ -287,8 +289,8 @@ class MemoryWriting(MemoryReading):
         """Return the seed's `MemoryService` over these memories.
 
         Args:
-            pipeline: Draws entries from evidence.
-            reranker: Chooses among the best candidates of a search.
+            pipeline: Draws entries from evidence; your own, or the name of an extractor a plugin registers.
+            reranker: Chooses among the best candidates of a search; your own, or a plugin's by its name.
             sources: Finds sources that are given as evidence.
             artifacts: Finds artifacts that are given as evidence.
             memory: Id of a memory it starts.
@@ -296,8 +298,8 @@ class MemoryWriting(MemoryReading):
         ids = self._ledger.ids
         return MemoryService(
             backend=self._backend,
-            candidate_pipeline=pipeline,
-            reranker=reranker,
+            candidate_pipeline=self._part(pipeline, "extractor"),
+            reranker=self._part(reranker, "reranker"),
             source_resolver=sources,
             artifact_resolver=artifacts,
             id_factory=lambda kind: memory if kind == "memory" else ids(kind),

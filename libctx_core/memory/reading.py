@@ -1,15 +1,17 @@
 """Reading the memories of one collection, synchronously."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from libctx_core.artifacts.values import ArtifactRef
-from libctx_core.errors import ArtifactNotFoundError, MemoryEntryNotFoundError
+from libctx_core.concurrency import Portal
+from libctx_core.errors import ArtifactNotFoundError, MemoryEntryNotFoundError, PluginNotFoundError
 from libctx_core.errors.access import Operation
 from libctx_core.memory.decode import context_of, sources_of, tags_of, tombstone_of
 from libctx_core.memory.indexing import MemoryIndexer
 from libctx_core.memory.ledger import MemoryLedger
-from libctx_core.memory.search import MemoryQuery, MemorySearch
+from libctx_core.memory.rerank import DEFAULT_RERANK_POOL, MAX_RERANK_POOL, MemoryReranker, reranked
+from libctx_core.memory.search import MemoryQuery, MemorySearch, receipt_of
 from libctx_core.memory.search_values import MemoryCapabilities, MemoryHit, MemorySearchMode, MemorySearchResult
 from libctx_core.memory.sqlite import SQLiteMemoryBackend
 from libctx_core.memory.stored import StoredMemory, memory_ref
@@ -22,6 +24,7 @@ from libctx_core.store.owners import MEMORY, OwnerRow, owners_of
 if TYPE_CHECKING:
     import apsw
 
+    from libctx_core.plugins import Plugins
     from libctx_core.search.searcher import Searcher
 
 DEFAULT_MEMORY = "memory"
@@ -35,9 +38,20 @@ class MemoryReading:
         ledger: The memories.
         indexer: Brings search in line with them.
         searcher: The read door of search.
+        portal: Carries calls to a user's asynchronous parts.
+        plugins: Bring parts that are asked for by name.
     """
 
-    def __init__(self, ledger: MemoryLedger, indexer: MemoryIndexer, searcher: "Searcher") -> None:
+    def __init__(
+        self,
+        ledger: MemoryLedger,
+        indexer: MemoryIndexer,
+        searcher: "Searcher",
+        portal: Portal | None = None,
+        plugins: "Plugins | None" = None,
+    ) -> None:
+        self._portal = portal or Portal()
+        self._plugins = plugins
         self._ledger = ledger
         self._indexer = indexer
         self._search = MemorySearch(ledger.database, searcher, indexer)
@@ -171,6 +185,7 @@ class MemoryReading:
         kinds: Sequence[str] = (),
         tags: Sequence[str] = (),
         min_relevance: float = 0.0,
+        reranker: MemoryReranker | str | None = None,
         explain: bool = False,
     ) -> MemorySearchResult:
         """Return the entries that answer a question, best first.
@@ -183,12 +198,15 @@ class MemoryReading:
             kinds: Kinds of entry wanted; none means all.
             tags: Tags an entry must have.
             min_relevance: Hits below this relevance, 0 to 1, are left out.
+            reranker: Chooses among the best 30 to 100 candidates; one that a plugin registers, by
+                its name, or your own.
             explain: Add a receipt: which channel, which rank, what was left out and why.
 
         Raises:
             ArtifactNotFoundError: A named memory does not exist.
             CapabilityNotSupportedError: The mode needs vectors that are not there.
             ContextAccessDenied: The active scope may not read a named memory.
+            PluginNotFoundError: No plugin registers a reranker of that name.
         """
         asked = MemoryQuery(
             text=query,
@@ -199,7 +217,27 @@ class MemoryReading:
             min_relevance=min_relevance,
             explain=explain,
         )
-        return self._search.search(self._searched(memories), asked)
+        owners = self._searched(memories)
+        return self._search.search(owners, asked) if reranker is None else self._reranked(owners, asked, reranker)
+
+    def _reranked(
+        self, owners: list[OwnerRow], asked: MemoryQuery, reranker: MemoryReranker | str
+    ) -> MemorySearchResult:
+        chosen_by = self._part(reranker, "reranker")
+        ranking = self._search.rank(owners, asked, min(max(asked.limit, DEFAULT_RERANK_POOL), MAX_RERANK_POOL))
+        if not ranking.hits:
+            return MemorySearchResult(mode=ranking.mode)
+        chosen, trace = self._portal.call(reranked, chosen_by, asked.text, ranking.hits, asked.limit)
+        receipt = receipt_of(asked, ranking, chosen, reason="reranker") if asked.explain else None
+        return MemorySearchResult(mode=ranking.mode, hits=chosen, rerank=trace, receipt=receipt)
+
+    def _part(self, part: Any, kind: Literal["reranker", "extractor"]) -> Any:
+        """Return a part, built by the plugin that registers its name if it is one."""
+        if not isinstance(part, str):
+            return part
+        if self._plugins is None:
+            raise PluginNotFoundError(part, f"no plugins are loaded here that could bring a {kind}")
+        return self._plugins.reranker(part) if kind == "reranker" else self._plugins.extractor(part)
 
     def expand(self, hits: Iterable[MemoryHit]) -> tuple[MemoryEntryVersion, ...]:
         """Return the exact versions that hits stand for, each checked against what is stored."""

@@ -16,9 +16,11 @@ KINDS = {
     "register_source_adapters": "source adapter",
     "register_rerankers": "reranker",
     "register_extractors": "extractor",
-    "register_artifact_families": "artifact family",
 }
 """Hooks that bring named factories, and what they bring."""
+
+OTHER_KINDS = ("register_tools", "register_artifact_families", "register_resource_kinds")
+"""Hooks that bring the things themselves."""
 
 _RESOURCE_KIND = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 
@@ -29,12 +31,14 @@ class Contributions:
     Attributes:
         factories: One registry of factories per hook in `KINDS`.
         tools: Functions that a model may call.
+        families: Artifact classes by their family.
         resource_kinds: Resource kinds and the plugins that brought them.
     """
 
     def __init__(self) -> None:
         self.factories: dict[str, Registry[Callable[..., Any]]] = {hook: Registry(kind) for hook, kind in KINDS.items()}
         self.tools: Registry[ToolSpec] = Registry("tool")
+        self.families: Registry[Any] = Registry("artifact family")
         self.resource_kinds: dict[str, set[str]] = {}
 
     def take(self, owner: str, hook: str, answer: object) -> None:
@@ -51,6 +55,8 @@ class Contributions:
             self.factories[hook].add(owner, answer)
         elif hook == "register_tools":
             self.tools.add(owner, _by_name(owner, answer))
+        elif hook == "register_artifact_families":
+            self.families.add(owner, _by_family(owner, answer))
         elif hook == "register_resource_kinds":
             for kind in _kinds(owner, answer):
                 self.resource_kinds.setdefault(kind, set()).add(owner)
@@ -60,6 +66,7 @@ class Contributions:
         for registry in self.factories.values():
             registry.drop(owner)
         self.tools.drop(owner)
+        self.families.drop(owner)
         for owners in self.resource_kinds.values():
             owners.discard(owner)
 
@@ -71,6 +78,17 @@ def _by_name(owner: str, answer: object) -> dict[str, ToolSpec]:
             raise PluginError(owner, "register_tools must return ToolSpec values with different names")
         tools[tool.name] = tool
     return tools
+
+
+def _by_family(owner: str, answer: object) -> dict[str, Any]:
+    from libctx_core.artifacts import Artifact
+
+    families: dict[str, Any] = {}
+    for kind in _items(owner, "register_artifact_families", answer):
+        if not (isinstance(kind, type) and issubclass(kind, Artifact)) or kind.family in families:
+            raise PluginError(owner, "register_artifact_families must return Artifact classes of different families")
+        families[kind.family] = kind
+    return families
 
 
 def _kinds(owner: str, answer: object) -> list[str]:

@@ -9,7 +9,7 @@ import pluggy
 from libctx_core.errors import PluginConflictError, PluginError, PluginNotFoundError
 from libctx_core.plugins import built_in, specs
 from libctx_core.plugins.calls import HookCalls
-from libctx_core.plugins.contributions import Contributions
+from libctx_core.plugins.contributions import OTHER_KINDS, Contributions
 from libctx_core.plugins.discovery import by_name, installed, package_of, wanted_by
 from libctx_core.plugins.markers import PROJECT
 from libctx_core.plugins.status import Origin, PluginStatus
@@ -153,7 +153,7 @@ class Loader:
         return tuple(sorted(hooks))
 
     def _collect(self, name: str) -> None:
-        for hook in (*self.contributions.factories, "register_tools", "register_resource_kinds"):
+        for hook in (*self.contributions.factories, *OTHER_KINDS):
             for implementation in self.calls.implementations(hook):
                 if implementation.plugin_name != name:
                     continue

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import apsw
 
     from libctx_core.access.selectors import Boundary, Resource
+    from libctx_core.artifacts import Artifact
     from libctx_core.search.neighbours import VectorSearch
     from libctx_core.sources.adapters import SourceAdapter
 
@@ -143,9 +144,13 @@ class Plugins:
         """Build an extractor."""
         return self._build("register_extractors", name)
 
-    def artifact_family(self, name: str) -> Any:
-        """Return the content model of an artifact family."""
-        return self._contributions.factories["register_artifact_families"].find(name).value
+    def artifact_families(self) -> "tuple[type[Artifact[Any]], ...]":
+        """Return the artifact classes, sorted by family.
+
+        Raises:
+            PluginConflictError: Two plugins bring one family.
+        """
+        return tuple(part.value for part in self._contributions.families.parts())
 
     def tools(self) -> tuple[ToolSpec, ...]:
         """Return the functions a model may call, sorted by name.

@@ -31,6 +31,7 @@ from libctx_core.ports import (
 if TYPE_CHECKING:
     import apsw
 
+    from libctx_core.artifacts import Artifact
     from libctx_core.search.neighbours import VectorSearch
     from libctx_core.sources.adapters import SourceAdapter
 
@@ -59,7 +60,10 @@ class StorageFactory(Protocol):
 
 @hookspec
 def register_storage_backends() -> Mapping[str, StorageFactory]:
-    """Bring storage backends, by name: they open what `libctx_core.store.Database` is. Collected."""
+    """Bring storage backends, by name: they open what `libctx_core.store.Database` is. Collected.
+
+    ``LibraryOfContext(path, storage="name")`` asks for one.
+    """
     raise NotImplementedError
 
 
@@ -92,31 +96,47 @@ def register_tokenizers() -> Mapping[str, Callable[[], TextCounter]]:
 
 @hookspec
 def register_source_adapters() -> "Mapping[str, Callable[[], SourceAdapter[Any, Any, Any]]]":
-    """Bring source adapters, by name: factories that take nothing and return a `SourceAdapter`. Collected."""
+    """Bring source adapters, by name: factories that take nothing and return a `SourceAdapter`. Collected.
+
+    Each must pass the suite in `libctx_core.testing.sources`.
+    """
     raise NotImplementedError
 
 
 @hookspec
 def register_rerankers() -> Mapping[str, Factory]:
-    """Bring rerankers of memory search, by name: factories that take nothing. Collected."""
+    """Bring rerankers, by name: factories that take nothing and return a `MemoryReranker`. Collected.
+
+    ``library.memory.search(..., reranker="name")`` asks for one. Each must pass the suite in
+    `libctx_core.testing.rerankers`.
+    """
     raise NotImplementedError
 
 
 @hookspec
 def register_extractors() -> Mapping[str, Factory]:
-    """Bring extractors that turn sources into memory candidates, by name: factories that take nothing. Collected."""
+    """Bring extractors, by name: factories that take nothing and return a `CandidatePipeline`. Collected.
+
+    ``library.memory.service(pipeline="name")`` asks for one.
+    """
     raise NotImplementedError
 
 
 @hookspec
-def register_artifact_families() -> Mapping[str, Factory]:
-    """Bring artifact families: family name to the pydantic model of its content. Collected."""
+def register_artifact_families() -> "Iterable[type[Artifact[Any]]]":
+    """Bring artifact families: subclasses of `Artifact`, each with its ``family``. Collected.
+
+    ``library.artifacts()`` keeps artifacts of them; two classes of one family are a conflict.
+    """
     raise NotImplementedError
 
 
 @hookspec
 def register_tools() -> Iterable[ToolSpec]:
-    """Bring functions that a model may call. Collected; two tools of one name are a conflict."""
+    """Bring functions that a model may call. Collected; two tools of one name are a conflict.
+
+    ``library.plugins.tools()`` lists them; adapters offer them where they are asked to.
+    """
     raise NotImplementedError
 
 

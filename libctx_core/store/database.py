@@ -2,15 +2,17 @@
 
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import apsw
 
-from libctx_core.errors import ForeignDatabaseError, StoreClosedError, StorePathError, StoreReadOnlyError
+from libctx_core.errors import ForeignDatabaseError, StoreClosedError, StoreError, StorePathError, StoreReadOnlyError
+from libctx_core.store import forking
 from libctx_core.store.connection import (
     CHECKPOINT_PATIENCE,
     MEMORY,
@@ -29,6 +31,9 @@ Durability = Literal["full", "normal"]
 ConnectHook = Callable[[apsw.Connection], None]
 
 MAX_IDLE_READERS = 8
+
+READERS_PATIENCE = 0.2
+"""Seconds a fork waits for readers of other threads to finish."""
 
 
 class Database:
@@ -63,10 +68,14 @@ class Database:
         self.durability = durability
         self.read_only = read_only
         self._on_connect = on_connect
-        self._closed = False
+        self._ended = ""
         self._closing = threading.Lock()
         self._idle: deque[apsw.Connection] = deque()
+        self._readers: set[apsw.Connection] = set()
+        self._pause: AbstractContextManager[apsw.Connection] | None = None
         self._migrated: dict[str, int] = {}
+        if forking.is_shut(self.path):
+            raise StoreError(self.path, forking.SHUT)
         if not self.in_memory:
             prepare_file(Path(self.path), must_exist=read_only)
         with translated(self.path):
@@ -77,6 +86,7 @@ class Database:
                 connection.close()
                 raise
         self._writer = Writer(connection, self.path)
+        forking.watch(self)
 
     def _connect(self, *, writable: bool) -> apsw.Connection:
         connection = connect(self.path, writable=writable)
@@ -137,8 +147,8 @@ class Database:
         Raises:
             StoreClosedError: The library is closed.
         """
-        if self._closed:
-            raise StoreClosedError(self.path, "is closed")
+        if self._ended:
+            raise StoreClosedError(self.path, self._ended)
         if self.in_memory:
             with translated(self.path), self._writer.held() as connection:
                 yield connection
@@ -148,6 +158,7 @@ class Database:
                 connection = self._idle.pop()
             except IndexError:
                 connection = self._connect(writable=False)
+                self._readers.add(connection)
             try:
                 connection.execute("BEGIN")
                 yield connection
@@ -173,7 +184,7 @@ class Database:
             self._take_back(connection)
 
     def _idle_reader(self) -> apsw.Connection | None:
-        if self._closed or self.in_memory:
+        if self._ended or self.in_memory:
             return None
         try:
             return self._idle.pop()
@@ -182,21 +193,26 @@ class Database:
 
     def _take_back(self, connection: apsw.Connection) -> None:
         """Keep a reader for the next caller, unless something still holds its snapshot."""
+        if self._ended and self.is_inherited:
+            return
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         if len(self._idle) >= MAX_IDLE_READERS or connection.txn_state() != apsw.SQLITE_TXN_NONE:
+            self._readers.discard(connection)
             connection.close()
             return
         self._idle.append(connection)
-        if self._closed:
+        if self._ended:
             self._close_idle()
 
     def _close_idle(self) -> None:
         while True:
             try:
-                self._idle.pop().close()
+                connection = self._idle.pop()
             except IndexError:
                 return
+            self._readers.discard(connection)
+            connection.close()
 
     # -- writing --------------------------------------------------------------
 
@@ -220,8 +236,8 @@ class Database:
         """
         if self.read_only:
             raise StoreReadOnlyError(self.path, "is open read-only")
-        if self._closed:
-            raise StoreClosedError(self.path, "is closed")
+        if self._ended:
+            raise StoreClosedError(self.path, self._ended)
         return self._writer.run(work, full=durable and self.durability == "full")
 
     # -- whole file -----------------------------------------------------------
@@ -233,8 +249,8 @@ class Database:
 
     def exclusive(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` on the writer outside a transaction (VACUUM, checkpoint, migration)."""
-        if self._closed:
-            raise StoreClosedError(self.path, "is closed")
+        if self._ended:
+            raise StoreClosedError(self.path, self._ended)
         with translated(self.path), self._writer.held() as connection:
             return work(connection)
 
@@ -276,11 +292,49 @@ class Database:
     def close(self) -> None:
         """Finish queued writes and close every connection; calling it again does nothing."""
         with self._closing:
-            if self._closed:
+            if self._ended:
                 return
-            self._closed = True
+            self._ended = "is closed"
         self._writer.close()
         self._close_idle()
+
+    # -- forked processes -----------------------------------------------------
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether this process was forked after the library was opened, and has to open it again."""
+        return self._ended is forking.FORKED
+
+    def rest(self) -> None:
+        """Wait until nothing is being written, and for readers as long as they usually take."""
+        if self._ended:
+            return
+        self._pause = self._writer.held()
+        self._pause.__enter__()
+        deadline = time.monotonic() + READERS_PATIENCE
+        while len(self._readers) > len(self._idle) and time.monotonic() < deadline:
+            time.sleep(0.001)
+
+    def wake(self) -> None:
+        """Go on after a fork, in the parent."""
+        if self._pause is not None:
+            self._pause.__exit__(None, None, None)
+            self._pause = None
+
+    def abandon(self) -> None:
+        """Give up the inherited connections after a fork, in the child."""
+        if not self._ended:
+            self._ended, self._closing = forking.FORKED, threading.Lock()
+        if self._pause is None:
+            return
+        with self._writer.held() as connection:
+            busy = connection.in_transaction or len(self._readers) > len(self._idle)
+            if busy and not self.in_memory:
+                forking.shut(self.path, self._writer, self._readers)
+            else:
+                self._close_idle()
+                connection.close()
+        self.wake()
 
 
 def _application(connection: apsw.Connection) -> int:

@@ -44,6 +44,8 @@ COLLECTION = "COLLECTION"
 SOURCE = "SOURCE"
 MEMORY = "MEMORY"
 VECTOR_COLLECTION = "VECTOR_COLLECTION"
+ARTIFACT = "ARTIFACT"
+"""All artifacts of one family in a collection."""
 
 
 @dataclass(frozen=True, slots=True)

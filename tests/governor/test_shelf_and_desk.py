@@ -1,9 +1,14 @@
 """Books, documents, promotion, and the desk on its own."""
 
+import time
+
 import pytest
 
+from libctx_core import LibraryOfContext
 from libctx_core.errors import RecordNotFoundError
 from libctx_core.governor.shelf import chunks
+from libctx_core.plugins import hookimpl
+from libctx_core.search.vectors import VectorIndex
 
 
 def test_a_book_reaches_every_thread_of_its_collection_and_no_other(library) -> None:
@@ -96,7 +101,25 @@ def test_a_reading_desk_swaps_books_by_subject(library) -> None:
 
 
 def test_expired_books_are_not_found(library) -> None:
-    import time
-
     library.shelve("The discount code is SUMMER.", expires_at=time.time() - 1)
     assert library.consult("discount code") == []
+
+
+def test_what_a_question_derived_from_a_large_shelf_is_kept_in_the_file_when_there_is_time() -> None:
+    class SmallCache:
+        @hookimpl
+        def register_vector_indexes(self):
+            return {"small-cache": lambda: VectorIndex(cache_bytes=1)}
+
+    with LibraryOfContext(":memory:", plugins=[SmallCache()], vector_index="small-cache") as library:
+        library.shelve_document("".join(f"Kiln {number} is fired on day {number}.\n\n" for number in range(900)))
+        assert "Kiln 77 " in library.consult("When is kiln 77 fired?", k=1)[0].text
+
+        def kept() -> int:
+            with library.database.read() as connection:
+                return connection.execute("SELECT count(*) FROM vector_code").get
+
+        deadline = time.monotonic() + 10
+        while not kept() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert kept() > 0

@@ -5,7 +5,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from pydantic import BaseModel
 
+from libctx_core.artifacts import Artifact
 from libctx_core.errors import BlankContentError, PluginConflictError, PluginError, PluginNotFoundError
 from libctx_core.models import ContextEvent
 from libctx_core.plugins import Plugins, hookimpl
@@ -30,6 +32,10 @@ class FlatEmbedder:
 
     def embed_query(self, text):
         return np.full(4, 0.5, dtype=np.float32)
+
+
+class WordCount(BaseModel):
+    words: int
 
 
 class WordCounter:
@@ -109,8 +115,15 @@ def test_hook_register_extractors():
 
 
 def test_hook_register_artifact_families():
-    plugins = loaded(plugin(register_artifact_families=lambda: {"plan": dict}))
-    assert plugins.artifact_family("plan") is dict
+    class Plan(Artifact[WordCount]):
+        family = "plan"
+
+    assert loaded(plugin(register_artifact_families=lambda: [Plan])).artifact_families() == (Plan,)
+    both = loaded(
+        plugin(register_artifact_families=lambda: [Plan]), plugin("two", register_artifact_families=lambda: [Plan])
+    )
+    with pytest.raises(PluginConflictError, match="'two'"):
+        both.artifact_families()
 
 
 def test_hook_register_tools():
@@ -137,6 +150,9 @@ def test_hook_register_resource_kinds():
         ("register_embedders", {" ": dict}),
         ("register_tools", ["clock"]),
         ("register_tools", 7),
+        ("register_artifact_families", [dict]),
+        ("register_artifact_families", {"plan": dict}),
+        ("register_artifact_families", [Artifact, Artifact]),
         ("register_resource_kinds", "MAILBOX"),
         ("register_resource_kinds", ["mailbox"]),
     ],

@@ -10,6 +10,7 @@ from libctx_core.errors import SourceError, SourceUnreadableError
 from libctx_core.ports import Embedder
 from libctx_core.search.index import SearchIndex
 from libctx_core.sources import (
+    AnySourceAdapter,
     AuthorityGuard,
     DirectSourceAdapter,
     Source,
@@ -22,7 +23,7 @@ from libctx_core.store.database import Database
 from libctx_core.store.owners import OwnerRow
 from libctx_core.store.records import RecordInput, embedded_text, slot_range
 from libctx_core.store.sources import other_versions, source_by_owner
-from libctx_sources.adapters import default_adapters
+from libctx_sources.adapters import ADAPTERS, default_adapters
 from libctx_sources.chunking import CHUNK_CHARACTERS, chunks
 from libctx_sources.material import Readable
 
@@ -56,6 +57,7 @@ class Ingestion:
         embedder: Turns chunks into vectors; None searches by words only.
         collection: The collection.
         guard: Decides what the active scope may do.
+        adapters: Adapters besides those of this package.
         size: Characters of a chunk at most.
     """
 
@@ -67,29 +69,34 @@ class Ingestion:
         collection: str,
         *,
         guard: AuthorityGuard | None = None,
+        adapters: Iterable[AnySourceAdapter] = (),
         size: int = CHUNK_CHARACTERS,
     ) -> None:
         self._database = database
         self._index = index
         self._embedder = embedder
         self._size = size
-        self.shelf = SourceShelf(database, collection, default_adapters(), guard=guard, on_delete=self._forget)
+        known = (*default_adapters(), *adapters)
+        self.shelf = SourceShelf(database, collection, known, guard=guard, on_delete=self._forget)
 
     @classmethod
     def into(cls, library: Any, collection: str | None = None, *, size: int = CHUNK_CHARACTERS) -> "Ingestion":
-        """Return an ingestion into an open library, under its authority.
+        """Return an ingestion into an open library, under its authority, with the adapters its plugins bring.
 
         Args:
             library: A `LibraryOfContext` or a view of one.
             collection: The collection; the library's own by default.
             size: Characters of a chunk at most.
         """
+        plugins = library.plugins
+        names = plugins.names("register_source_adapters")
         return cls(
             library.database,
             library.index,
             library.embedder,
             library.namespace if collection is None else collection,
             guard=AuthorityGuard(library.authority),
+            adapters=[plugins.source_adapter(name) for name in names if name.rpartition(":")[2] not in ADAPTERS],
             size=size,
         )
 

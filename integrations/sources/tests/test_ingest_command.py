@@ -5,10 +5,12 @@ import subprocess
 import sys
 
 import pytest
-from libctx_sources import Ingestion, TextInput
+from libctx_sources import Ingestion, Passage, TextInput
 
 from libctx_core import LibraryOfContext
 from libctx_core.cli.app import run
+from libctx_core.plugins import hookimpl
+from libctx_core.sources import BaseSourceAdapter, Source, SourceMaterialization
 
 
 def ingest(*arguments: str) -> int:
@@ -68,6 +70,39 @@ def test_the_plugin_brings_the_adapters(tmp_path):
         done = Ingestion.into(library).ingest(TextInput(text="The boiler is blue.", origin="note"))
         assert done.chunks == 1
         assert library.consult("boiler", 1, everything=True)[0].text == "The boiler is blue."
+
+
+def test_an_ingestion_takes_what_other_plugins_bring_adapters_for():
+    class Letter:
+        text = "The ferry is late on Mondays."
+
+    class LetterSource(Source):
+        text: str
+
+    class LetterAdapter(BaseSourceAdapter):
+        input_class, name, source_class = Letter, "letter", LetterSource
+
+        def describe(self, value, /):
+            return LetterSource(name="7", materialization=SourceMaterialization.CAPTURED, text=value.text)
+
+        def load(self, source, /):
+            return source.text
+
+        def passages(self, source, value, /):
+            yield Passage(value)
+
+    class Post:
+        @hookimpl
+        def register_source_adapters(self):
+            return {"letter": LetterAdapter}
+
+    for plugins in ([Post()], ["sources", Post()]):
+        with LibraryOfContext(":memory:", plugins=plugins) as library:
+            ingestion = Ingestion.into(library)
+            done = ingestion.ingest(Letter())
+            assert (done.chunks, done.ref.source_type) == (1, "letter")
+            assert ingestion.shelf.read(ingestion.shelf.get(done.ref).source) == Letter.text
+            assert "ferry" in library.consult("when is the ferry late?", 1, everything=True)[0].text
 
 
 @pytest.mark.parametrize("module", ["libctx_sources.plugin", "libctx_sources.adapters", "libctx_sources.ingestion"])
