@@ -10,8 +10,9 @@ from weakref import ReferenceType, ref
 
 from langchain_core.messages import BaseMessage
 
-from langchain_libctx.messages import event_fields, message_from_event
+from langchain_libctx.messages import event_fields, message_from_event, usable_id
 from libctx_core.governor import ContextGovernor
+from libctx_core.models import new_id
 
 Caller: TypeAlias = Hashable
 
@@ -120,9 +121,14 @@ def begin_turn(governor: ContextGovernor, said: BaseMessage, turns: OpenTurns, b
             turn = Turn(session_id, event.event_id, words)
             turns.begin(turn, by)
             return turn
-    (stored,) = governor.record_many([event_fields(said)])
-    turn = Turn(session_id, stored.event_id, words)
+    turn = Turn(session_id, usable_id(said.id) or new_id("evt"), words)
+    # noted before it is stored: whoever finds the event must find that somebody waits for its answer
     turns.begin(turn, by)
+    try:
+        governor.record_many([event_fields(said, event_id=turn.event_id)])
+    except BaseException:
+        turns.end(turn)
+        raise
     return turn
 
 
