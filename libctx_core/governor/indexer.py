@@ -42,6 +42,10 @@ CLOSE_PATIENCE = 5.0
 """Seconds `close` waits for the batch at hand; an embedder that hangs is left behind."""
 
 MAX_ATTEMPTS = 5
+SETTLE = 0.02
+"""Seconds between an event and its indexing, unless somebody waits for it: whoever stored the
+event most likely builds a request next, and both at once only take turns."""
+
 BACKOFF = 0.2
 """Seconds before the first retry; doubles with each attempt, with jitter."""
 
@@ -76,6 +80,7 @@ class Indexer:
         self._beyond = 0
         self._progress = 0
         self._wanted = False
+        self._waiting = 0
         self._stopping = False
         self._thread: threading.Thread | None = None
         self._counts: list[tuple[dict[int, int], str]] = []
@@ -101,7 +106,16 @@ class Indexer:
     def wait(self, done: "Done", timeout: float) -> bool:
         """Wait until `done` says so; it is asked after each batch. False when time ran out."""
         deadline = time.monotonic() + timeout
-        self.wake()
+        with self._condition:
+            self._waiting += 1
+        try:
+            self.wake()
+            return self._wait_until(done, deadline)
+        finally:
+            with self._condition:
+                self._waiting -= 1
+
+    def _wait_until(self, done: "Done", deadline: float) -> bool:
         while True:
             seen = self._progress
             if done():
@@ -139,6 +153,8 @@ class Indexer:
             with self._condition:
                 if not self._wanted and not self._stopping:
                     self._condition.wait(IDLE_POLL)
+                if self._wanted:
+                    self._condition.wait_for(lambda: self._stopping or self._waiting, SETTLE)
                 if self._stopping:
                     return
                 self._wanted = False
