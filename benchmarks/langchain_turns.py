@@ -8,7 +8,6 @@ counted. Peers run in the same process on the same conversation.
 """
 
 import argparse
-import importlib.util
 import itertools
 import statistics
 import tempfile
@@ -23,6 +22,7 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware
 from langchain_classic.chains import ConversationChain
 from langchain_classic.memory import ConversationBufferMemory
+from langchain_community.chat_message_histories import SQLChatMessageHistory
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_libctx import (
     ContextGovernorMiddleware,
@@ -154,10 +154,6 @@ def history_rows(size: int, count: int) -> list[Row]:
 
 
 def sql_history_rows(size: int, count: int) -> list[Row]:
-    if importlib.util.find_spec("langchain_community") is None:
-        return []
-    from langchain_community.chat_message_histories import SQLChatMessageHistory
-
     with tempfile.TemporaryDirectory() as folder:
         place = f"sqlite:///{folder}/history.sqlite"
         SQLChatMessageHistory("s", connection=place).add_messages(said(size))
@@ -365,6 +361,16 @@ RUNS: dict[str, Callable[[int, int], list[Row]]] = {
 }
 
 
+RATIOS = (
+    ("LibraryChatMessageHistory", "SQLChatMessageHistory", "total ms"),
+    ("ContextGovernorMiddleware", "SummarizationMiddleware", "total ms"),
+    ("LibrarySaver", "SqliteSaver", "total ms"),
+    ("LibraryStore", "SqliteStore", "put ms"),
+    ("LibraryStore", "SqliteStore", "search ms"),
+)
+"""Rows that are compared, and by which figure: how many times the peer's cost is ours."""
+
+
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sizes", type=int, nargs="+", help=f"messages (default: {', '.join(map(str, SIZES))})")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
@@ -380,7 +386,17 @@ def summary_of(rows: list[Row]) -> Row:
     if len(saved) == 2:
         ratio = saved["SqliteSaver"]["bytes/turn"] / max(1, saved["LibrarySaver"]["bytes/turn"])
         summary[f"SqliteSaver bytes / LibrarySaver bytes at {largest}"] = round(ratio, 1)
+    named = {row["what"]: row for row in rows if row["N"] == largest}
+    for ours, peer, figure in RATIOS:
+        if ours in named and peer in named:
+            ratio = _whole(named[peer], figure) / (_whole(named[ours], figure) or 1)
+            summary[f"{peer} / {ours}, {figure} at {largest}"] = round(ratio, 2)
     return summary
+
+
+def _whole(row: Row, figure: str) -> float:
+    """Return a figure of a row; the total of our own is the sum of its shares."""
+    return row[figure] if figure in row else sum(row[share] for share in ("own ms", "core ms", "framework ms"))
 
 
 def main() -> None:
