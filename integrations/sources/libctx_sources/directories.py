@@ -7,10 +7,22 @@ from pathlib import Path
 from libctx_core.errors import SourceChangedError, SourceTooLargeError, SourceUnreadableError, SourceVanishedError
 from libctx_core.sources import BaseSourceAdapter, Source, SourceMaterialization, Value
 from libctx_sources.passages import Passage, syntax_of
-from libctx_sources.reading import decode, is_database_in_use, material, origin_of, read_file, reread, short_name
+from libctx_sources.reading import (
+    MAX_MATERIAL_BYTES,
+    decode,
+    is_database_in_use,
+    material,
+    origin_of,
+    read_file,
+    reread,
+    short_name,
+)
 
 MAX_FILES = 20_000
 """Files of one directory, subdirectories included."""
+
+MAX_DIRECTORY_BYTES = 8 * MAX_MATERIAL_BYTES
+"""Bytes of all files of one directory: reading it back holds them all."""
 
 SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv", ".mypy_cache", ".ruff_cache"})
 """Names that are never walked into: what they hold is derived, or another tool's."""
@@ -84,6 +96,17 @@ def walk(root: os.PathLike[str] | str, *, hidden: bool = False) -> Iterator[Path
             yield Path(entry.path)
 
 
+def _files(root: os.PathLike[str] | str, *, hidden: bool) -> Iterator[tuple[Path, int]]:
+    """Yield what `walk` does with its size; empty files are left out."""
+    for path in walk(root, hidden=hidden):
+        try:
+            size = path.stat().st_size
+        except OSError as error:
+            raise SourceChangedError(str(path), "it vanished while its directory was read") from error
+        if size > 0:
+            yield path, size
+
+
 class DirectoryAdapter(BaseSourceAdapter[DirectoryInput, DirectorySource, dict[str, bytes]]):
     """References a directory; reading it back checks every file."""
 
@@ -95,16 +118,19 @@ class DirectoryAdapter(BaseSourceAdapter[DirectoryInput, DirectorySource, dict[s
         """Return the listing of a directory; empty files are left out.
 
         Raises:
-            SourceUnreadableError: It holds no file.
-            SourceTooLargeError: It holds too many.
+            SourceUnreadableError: It holds no file, or too many.
+            SourceTooLargeError: A file, or all of them together, have too many bytes.
+            SourceChangedError: It changed while it was read.
         """
         origin = origin_of(value.path)
         entries: list[DirectoryEntry] = []
-        for path in walk(origin, hidden=value.hidden):
-            if path.stat().st_size == 0:
-                continue
+        total = 0
+        for path, size in _files(origin, hidden=value.hidden):
+            total += size
             if len(entries) == MAX_FILES:
-                raise SourceTooLargeError(origin, len(entries) + 1, MAX_FILES)
+                raise SourceUnreadableError(origin, f"holds more than {MAX_FILES} files; take in its parts")
+            if total > MAX_DIRECTORY_BYTES:
+                raise SourceTooLargeError(origin, total, MAX_DIRECTORY_BYTES)
             found = read_file(path)
             relative = path.relative_to(origin).as_posix()
             entries.append(DirectoryEntry(path=relative, size=len(found.data), digest=found.digest))
@@ -129,7 +155,7 @@ class DirectoryAdapter(BaseSourceAdapter[DirectoryInput, DirectorySource, dict[s
         """
         root = Path(source.origin)
         values = {entry.path: reread(str(root / entry.path), entry.digest) for entry in source.entries}
-        present = sum(path.stat().st_size > 0 for path in walk(root))
+        present = sum(1 for _ in _files(root, hidden=False))
         if present > len(values) and not any(_is_hidden(entry.path) for entry in source.entries):
             raise SourceChangedError(source.origin, "files were added")
         return values

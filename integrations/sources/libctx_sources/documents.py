@@ -6,11 +6,11 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from libctx_core.errors import SourceUnreadableError
+from libctx_core.errors import LibctxError, SourceTooLargeError, SourceUnreadableError
 from libctx_core.models import is_storable
 from libctx_core.sources import Source, SourceMaterialization, Value
 from libctx_sources.passages import Passage
-from libctx_sources.reading import decode, material, short_name
+from libctx_sources.reading import MAX_MATERIAL_BYTES, decode, material, short_name
 
 
 class CapturedDocument(Value):
@@ -84,23 +84,34 @@ def describe_documents(documents: Iterable[CapturedDocument], origin: str) -> di
     """Return the fields of the source of some documents.
 
     Raises:
-        SourceUnreadableError: There are none.
-        SourceTooLargeError: They are too large together.
+        SourceUnreadableError: There are none, or what gives them failed.
+        SourceTooLargeError: They are too large together; no further one is asked for.
     """
-    kept = tuple(documents)
-    if not kept:
-        raise SourceUnreadableError(origin, "gave no documents")
+    kept: list[CapturedDocument] = []
+    written: list[bytes] = []
+    size = 0
     try:
-        data = "".join(document.model_dump_json() for document in kept).encode()
+        for document in documents:
+            kept.append(document)
+            written.append(document.model_dump_json().encode())
+            size += len(written[-1])
+            if size > MAX_MATERIAL_BYTES:
+                raise SourceTooLargeError(origin, size, MAX_MATERIAL_BYTES)
+    except LibctxError:
+        raise
     except UnicodeEncodeError as error:
         raise SourceUnreadableError(origin, "a document cannot be written as UTF-8") from error
-    digest = material(origin, data).digest
+    except Exception as error:  # a loader or reader may raise anything
+        raise SourceUnreadableError(origin, f"failed with {type(error).__name__}") from error
+    if not kept:
+        raise SourceUnreadableError(origin, "gave no documents")
+    digest = material(origin, b"".join(written)).digest
     return {
         "name": short_name(origin, digest),
         "materialization": SourceMaterialization.CAPTURED,
         "origin": origin,
         "digest": digest,
-        "documents": kept,
+        "documents": tuple(kept),
     }
 
 

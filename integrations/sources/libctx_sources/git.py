@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from libctx_core.errors import SourceUnreadableError, SourceVanishedError
+from libctx_core.errors import SourceTooLargeError, SourceUnreadableError, SourceVanishedError
 from libctx_core.sources import Value
 from libctx_sources.material import MaterialAdapter, MaterialSource
 from libctx_sources.passages import Passage, syntax_of
@@ -133,13 +133,16 @@ class GitAdapter(MaterialAdapter[GitInput, GitSource]):
         """Return the source of a file at a commit.
 
         Raises:
-            SourceUnreadableError: There is no such repository, commit or file.
+            SourceUnreadableError: There is no such repository, commit or file, or it is empty.
+            SourceTooLargeError: The file is too large.
         """
         origin = origin_of(value.repository)
         commit = resolve_commit(origin, value.commit)
         found = next((blob for blob in _blobs(origin, commit, value.path) if blob.path == value.path), None)
         if found is None:
             raise SourceUnreadableError(origin, f"commit {commit[:12]} holds no such file")
+        if found.size > MAX_MATERIAL_BYTES:
+            raise SourceTooLargeError(f"{origin}/{value.path}", found.size, MAX_MATERIAL_BYTES)
         data = _git(origin, ["cat-file", "blob", found.blob])
         return self.describe_material(
             material(f"{origin}/{value.path}", data),

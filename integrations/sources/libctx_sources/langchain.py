@@ -118,8 +118,13 @@ class LangChainLoaderAdapter(BaseSourceAdapter[LangChainLoader, LangChainLoaderS
 
     def describe(self, value: LangChainLoader, /) -> LangChainLoaderSource:
         """Run the loader and return a captured source of its documents."""
-        kept = (_kept(document, value.origin) for document in value.loader.lazy_load())
-        return LangChainLoaderSource(**describe_documents(kept, value.origin))
+
+        def documents() -> Iterator[CapturedDocument]:
+            # called within, where its failures are reported
+            for document in value.loader.lazy_load():
+                yield _kept(document, value.origin)
+
+        return LangChainLoaderSource(**describe_documents(documents(), value.origin))
 
     def load(self, source: LangChainLoaderSource, /) -> tuple[Any, ...]:
         """Return the documents.

@@ -125,8 +125,13 @@ class LlamaIndexReaderAdapter(BaseSourceAdapter[LlamaIndexReader, LlamaIndexRead
 
     def describe(self, value: LlamaIndexReader, /) -> LlamaIndexReaderSource:
         """Run the reader and return a captured source of its documents."""
-        kept = (_kept(document, value.origin) for document in value.reader.load_data(**value.arguments))
-        return LlamaIndexReaderSource(**describe_documents(kept, value.origin))
+
+        def documents() -> Iterator[CapturedDocument]:
+            # called within, where its failures are reported
+            for document in value.reader.load_data(**value.arguments):
+                yield _kept(document, value.origin)
+
+        return LlamaIndexReaderSource(**describe_documents(documents(), value.origin))
 
     def load(self, source: LlamaIndexReaderSource, /) -> tuple[Any, ...]:
         """Return the documents.

@@ -11,7 +11,9 @@ from libctx_sources import (
     GitInput,
     HtmlInput,
     LangChainDocument,
+    LangChainLoader,
     LlamaIndexDocument,
+    LlamaIndexReader,
     LocomoFile,
     NotebookInput,
     OpenAIExport,
@@ -159,4 +161,37 @@ class TestLlamaIndex(Folder):
         return [
             LlamaIndexDocument(core.Document(text="one", id_="a")),
             LlamaIndexDocument(core.Document(text="two", id_="a")),
+        ]
+
+
+class TestLangChainLoader(Folder):
+    adapter = "langchain-loader"
+
+    def make_inputs(self, folder):
+        documents = pytest.importorskip("langchain_core.documents")
+
+        class Loader:
+            def __init__(self, *texts):
+                self.texts = texts
+
+            def lazy_load(self):
+                for text in self.texts:
+                    yield documents.Document(page_content=text)
+
+        return [LangChainLoader(Loader("one", "two"), origin="a"), LangChainLoader(Loader("one"), origin="a")]
+
+
+class TestLlamaIndexReader(Folder):
+    adapter = "llamaindex-reader"
+
+    def make_inputs(self, folder):
+        core = pytest.importorskip("llama_index.core")
+
+        class Reader:
+            def load_data(self, texts):
+                return [core.Document(text=text, id_=text) for text in texts]
+
+        return [
+            LlamaIndexReader(Reader(), origin="a", arguments={"texts": ["one", "two"]}),
+            LlamaIndexReader(Reader(), origin="a", arguments={"texts": ["one"]}),
         ]

@@ -4,22 +4,33 @@ import json
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from libctx_sources import (
     ClaudeExport,
     FileInput,
+    GitInput,
     HtmlInput,
+    LangChainLoader,
+    LlamaIndexReader,
     LocomoFile,
     NotebookInput,
     OpenAIExport,
     TextInput,
+    directories,
     reading,
 )
 from libctx_sources.choosing import input_for
 from libctx_sources.directories import DirectoryInput, walk
 
-from libctx_core.errors import SourceChangedError, SourceError, SourceTooLargeError, SourceUnreadableError
+from libctx_core.errors import (
+    SourceChangedError,
+    SourceError,
+    SourceTooLargeError,
+    SourceUnreadableError,
+    SourceVanishedError,
+)
 
 
 def nothing_stored(database) -> bool:
@@ -93,21 +104,156 @@ def test_bytes_that_are_no_text(ingestion, database, folder, data, words):
     assert words in str(refused(ingestion, database, FileInput(path=path)))
 
 
+def all_in_one(path):
+    return DirectoryInput(path=path.parent)
+
+
+READERS = [FileInput, HtmlInput, NotebookInput, OpenAIExport, ClaudeExport, LocomoFile, all_in_one]
+"""Every adapter that reads files of its own."""
+
+
+def reading_of(make, path):
+    return make(path) if make is all_in_one else make(path=path)
+
+
+@pytest.mark.parametrize("make", READERS)
+@pytest.mark.parametrize("data", [b"", b"\x89PNG\r\n\x1a\n\x00\x00\x00\xff", b"{\x00\x01}", b" \n"])
+def test_every_reader_refuses_what_is_empty_or_binary(ingestion, database, folder, make, data):
+    (folder / "odd").write_bytes(data)
+    refused(ingestion, database, reading_of(make, folder / "odd"))
+
+
+@pytest.mark.parametrize("make", [reader for reader in READERS if reader is not HtmlInput])
+def test_every_reader_refuses_an_encoding_it_does_not_know(ingestion, database, folder, make):
+    (folder / "odd").write_bytes('{"text": "grüße"}'.encode("latin-1"))
+    assert "not UTF-8" in str(refused(ingestion, database, reading_of(make, folder / "odd")))
+
+
+def test_a_page_is_read_in_the_encoding_it_names(ingestion):
+    page = '<meta charset="latin-1"><p>Grüße aus Köln</p>'.encode("latin-1")
+    source = ingestion.shelf.resolve(HtmlInput(data=page))
+    (passage,) = ingestion.shelf.router.for_source(source).passages(source, page)
+    assert passage.text == "Grüße aus Köln"
+
+
+@pytest.mark.parametrize("make", READERS)
+def test_every_reader_refuses_a_hundred_megabytes_before_it_reads_them(ingestion, database, folder, make):
+    with (folder / "huge").open("wb") as file:
+        file.truncate(100 * 1024 * 1024)
+    error = refused(ingestion, database, reading_of(make, folder / "huge"), SourceTooLargeError)
+    assert (error.size, error.limit) == (100 * 1024 * 1024, reading.MAX_MATERIAL_BYTES)
+
+
+@pytest.mark.parametrize("make", READERS)
+def test_every_reader_refuses_a_file_that_changes_while_it_is_read(ingestion, database, folder, monkeypatch, make):
+    path = folder / "busy"
+    path.write_text("[")
+    real, calls = os.fstat, []
+
+    def fstat(descriptor):
+        calls.append(descriptor)
+        if len(calls) == 2:
+            with path.open("a") as file:
+                file.write("]")
+        return real(descriptor)
+
+    monkeypatch.setattr(reading.os, "fstat", fstat)
+    error = refused(ingestion, database, reading_of(make, path), SourceChangedError)
+    assert "while it was read" in str(error)
+
+
+@pytest.mark.parametrize("make", [reader for reader in READERS if reader is not all_in_one])
+def test_every_reader_refuses_a_loop_of_symbolic_links_and_what_is_not_there(ingestion, database, folder, make):
+    (folder / "a").symlink_to(folder / "b")
+    (folder / "b").symlink_to(folder / "a")
+    refused(ingestion, database, make(path=folder / "a"))
+    refused(ingestion, database, make(path=folder / "missing"), SourceVanishedError)
+
+
+def test_a_directory_is_bounded_as_a_whole(ingestion, database, folder, monkeypatch):
+    for name in "abc":
+        (folder / name).write_text("x" * 10)
+    monkeypatch.setattr(directories, "MAX_DIRECTORY_BYTES", 25)
+    assert refused(ingestion, database, DirectoryInput(path=folder), SourceTooLargeError).size == 30
+    monkeypatch.setattr(directories, "MAX_FILES", 2)
+    assert "more than 2 files" in str(refused(ingestion, database, DirectoryInput(path=folder)))
+
+
+def test_a_file_that_vanishes_while_its_directory_is_read(ingestion, database, folder, monkeypatch):
+    (folder / "a").write_text("here")
+
+    def listed(root, *, hidden=False):
+        yield folder / "a"
+        yield folder / "gone"
+
+    monkeypatch.setattr(directories, "walk", listed)
+    assert "vanished" in str(refused(ingestion, database, DirectoryInput(path=folder), SourceChangedError))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "kind"),
+    [
+        ("empty", b"", SourceUnreadableError),
+        ("blank", b" \n", SourceUnreadableError),
+        ("binary", b"a\x00b\xff", SourceUnreadableError),
+        ("latin", "grüße".encode("latin-1"), SourceUnreadableError),
+        ("huge", b"x" * (reading.MAX_MATERIAL_BYTES + 1), SourceTooLargeError),
+    ],
+)
+def test_odd_files_of_a_repository(ingestion, database, repository, git, name, data, kind):
+    (repository / name).write_bytes(data)
+    git(repository, "add", name)
+    git(repository, "-c", "core.compression=0", "commit", "-q", "-m", name)
+    refused(ingestion, database, GitInput(repository=repository, path=name), kind)
+
+
+class Endless:
+    """A loader and a reader that never stop."""
+
+    asked = 0
+
+    def lazy_load(self):
+        while True:
+            self.asked += 1
+            yield SimpleNamespace(page_content="x" * 1_000_000, metadata={}, id=None)
+
+    def load_data(self):
+        for document in self.lazy_load():
+            text = document.page_content
+            yield SimpleNamespace(
+                id_="a", metadata={}, get_content=lambda text=text: text, to_dict=lambda text=text: {"text": text}
+            )
+
+
+class Failing:
+    """A loader and a reader that fail, and whose message may quote what they read."""
+
+    def lazy_load(self):
+        yield SimpleNamespace(page_content="one", metadata={}, id=None)
+        raise FileNotFoundError("a secret path")
+
+    def load_data(self):
+        raise FileNotFoundError("a secret path")
+
+
+@pytest.mark.parametrize("make", [LangChainLoader, LlamaIndexReader])
+def test_loaders_and_readers_that_fail_or_never_stop(ingestion, database, make):
+    error = refused(ingestion, database, make(Failing(), origin="a"))
+    assert "FileNotFoundError" in str(error)
+    assert "secret" not in str(error)
+    endless = Endless()
+    refused(ingestion, database, make(endless, origin="a"), SourceTooLargeError)
+    assert endless.asked < 40
+    refused(ingestion, database, make(SimpleNamespace(lazy_load=list, load_data=list), origin="a"))
+    nothing = SimpleNamespace(lazy_load=lambda: [7], load_data=lambda: [7])
+    assert "no document" in str(refused(ingestion, database, make(nothing, origin="a")))
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
 def test_text_with_a_byte_order_mark_is_read(ingestion, folder, encoding):
     path = folder / "fine.txt"
     path.write_bytes("Grüße aus Köln".encode(encoding))
     assert ingestion.ingest(FileInput(path=path)).chunks == 1
-
-
-@pytest.mark.parametrize("name", ["huge.txt", "huge.json", "huge.html", "huge.ipynb"])
-def test_a_hundred_megabytes(ingestion, database, folder, name):
-    path = folder / name
-    with path.open("wb") as file:
-        file.truncate(100 * 1024 * 1024)
-    make = {"json": OpenAIExport, "html": HtmlInput, "ipynb": NotebookInput}.get(path.suffix[1:], FileInput)
-    error = refused(ingestion, database, make(path=path), SourceTooLargeError)
-    assert (error.size, error.limit) == (100 * 1024 * 1024, reading.MAX_MATERIAL_BYTES)
 
 
 def test_a_loop_of_symbolic_links(ingestion, database, folder):
@@ -118,28 +264,6 @@ def test_a_loop_of_symbolic_links(ingestion, database, folder):
     (folder / "real.txt").write_text("real")
     assert [path.name for path in walk(folder)] == ["real.txt"]
     assert ingestion.ingest(DirectoryInput(path=folder)).chunks == 1
-
-
-def test_a_file_that_changes_while_it_is_read(ingestion, database, folder, monkeypatch):
-    path = folder / "busy.txt"
-    path.write_text("before")
-    real, calls = os.fstat, []
-
-    def fstat(descriptor):
-        calls.append(descriptor)
-        if len(calls) == 2:
-            with path.open("a") as file:
-                file.write(" and after")
-        return real(descriptor)
-
-    monkeypatch.setattr(reading.os, "fstat", fstat)
-    error = refused(ingestion, database, FileInput(path=path), SourceChangedError)
-    assert "while it was read" in str(error)
-
-
-@pytest.mark.parametrize("make", [FileInput, NotebookInput, OpenAIExport])
-def test_what_is_not_there(ingestion, database, folder, make):
-    refused(ingestion, database, make(path=folder / "missing"), SourceError)
 
 
 def test_a_directory_is_no_file_and_a_file_no_directory(ingestion, database, folder):
