@@ -48,6 +48,9 @@ from libctx_core.governor import ContextGovernor
 
 SIZES = (10, 100, 1_000, 10_000)
 TURNS = 12
+ROUNDS = 4
+"""Our turns for each of a peer's, so that a page that is filled or not does not tell."""
+
 BUDGET = 4_000
 CORE = ("record_many", "build_prompt", "open_event", "history", "amend", "delete")
 PARTS = ("history", "memory", "middleware", "checkpoint", "store")
@@ -107,9 +110,9 @@ def turns(library: LibraryOfContext, turn: Callable[[int], tuple[float, float]],
     turn(-1)
     turn(-2)
     library.flush(60)
-    before = library.database.size()
+    before = used(library)
     total, core, framework = [], [], []
-    for number in range(count):
+    for number in range(count * ROUNDS):
         CLOCK.seconds = 0.0
         spent, frame = turn(number)
         total.append(spent)
@@ -121,8 +124,15 @@ def turns(library: LibraryOfContext, turn: Callable[[int], tuple[float, float]],
         "own ms": _ms(own),
         "core ms": _ms(core),
         "framework ms": _ms(framework),
-        "bytes/turn": round((library.database.size() - before) / count),
+        "bytes/turn": round((used(library) - before) / len(total)),
     }
+
+
+def used(library: LibraryOfContext) -> int:
+    """Return the bytes of the pages that hold anything: what filling a library freed would flatter its turns."""
+    with library.database.read() as connection:
+        pages = connection.pragma("page_count") - connection.pragma("freelist_count")
+        return pages * connection.pragma("page_size")
 
 
 def _ms(seconds: list[float]) -> float:
@@ -221,7 +231,9 @@ class Within(AgentMiddleware[Any, Any, Any]):
 
 
 def agent(middleware: list[Any], size: int) -> tuple[Any, Any]:
-    model = ScriptedModel(profile={"max_input_tokens": BUDGET})
+    model = ScriptedModel(
+        script=[Reply(text=sentence(number + 10**8)) for number in range(100)], profile={"max_input_tokens": BUDGET}
+    )
     graph = create_agent(model, middleware=middleware, checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "s"}}
     graph.update_state(config, {"messages": said(size)})
