@@ -53,6 +53,7 @@ ROUNDS = 4
 
 BUDGET = 4_000
 CORE = ("record_many", "build_prompt", "open_event", "history", "amend", "delete")
+EVICTING = "ContextGovernorMiddleware(evict_state=True)"
 PARTS = ("history", "memory", "middleware", "checkpoint", "store")
 Row = dict[str, Any]
 
@@ -256,26 +257,40 @@ def middleware_rows(size: int, count: int) -> list[Row]:
             return within.spent + frame, frame
 
         ours = {"part": "middleware", "what": "ContextGovernorMiddleware", "N": size, **turns(library, turn, count)}
-    return [ours, summarization_row(size, count)]
+    return [ours, evicting_row(size, count), summarization_row(size, count)]
+
+
+def evicting_row(size: int, count: int) -> Row:
+    """The governor beside `SummarizationMiddleware`: both keep the state small, and one keeps what was said."""
+    with library_with(said(size)) as library:
+        governor = ContextGovernorMiddleware(library, recall_tools=False, evict_state=True)
+        return peer_row(EVICTING, [governor], size, count, between=lambda: library.flush(60))
 
 
 def summarization_row(size: int, count: int) -> Row:
     summariser = ScriptedModel(script=[Reply(text="summary " * 40)] * 1_000)
-    graph, config = agent(
-        [SummarizationMiddleware(summariser, trigger=("tokens", BUDGET), keep=("messages", 20))], size
-    )
+    cutting = SummarizationMiddleware(summariser, trigger=("tokens", BUDGET), keep=("messages", 20))
+    row = peer_row("SummarizationMiddleware", [cutting], size, count)
+    return {**row, "model calls": len(summariser.requests)}
+
+
+def peer_row(
+    what: str, middleware: list[Any], size: int, count: int, between: Callable[[], object] = lambda: None
+) -> Row:
+    """Run whole turns of an agent; the first one, which makes the state small, is also told apart."""
+    graph, config = agent(middleware, size)
     spent = []
     for number in range(count):
         started = time.process_time()
         graph.invoke({"messages": [HumanMessage(sentence(number))]}, config)
         spent.append(time.process_time() - started)
+        between()
     return {
         "part": "middleware",
-        "what": "SummarizationMiddleware",
+        "what": what,
         "N": size,
         "total ms": _ms(spent),
         "first ms": round(spent[0] * 1e3, 1),
-        "model calls": len(summariser.requests),
     }
 
 
@@ -375,7 +390,8 @@ RUNS: dict[str, Callable[[int, int], list[Row]]] = {
 
 RATIOS = (
     ("LibraryChatMessageHistory", "SQLChatMessageHistory", "total ms"),
-    ("ContextGovernorMiddleware", "SummarizationMiddleware", "total ms"),
+    (EVICTING, "SummarizationMiddleware", "total ms"),
+    (EVICTING, "SummarizationMiddleware", "first ms"),
     ("LibrarySaver", "SqliteSaver", "total ms"),
     ("LibraryStore", "SqliteStore", "put ms"),
     ("LibraryStore", "SqliteStore", "search ms"),

@@ -151,9 +151,9 @@ class RevisionWriter:
         """Apply one step to an existing entry; return by how much it changes the number of active ones."""
         execute = self._connection.execute
         found = execute(
-            "SELECT id, version FROM memory_entry WHERE owner = ? AND entry_id = ?", (self._owner, step.entry_id)
+            "SELECT id, version, slot FROM memory_entry WHERE owner = ? AND entry_id = ?", (self._owner, step.entry_id)
         ).fetchall()
-        entry, before = cast("tuple[int, int]", found[0])
+        entry, before, slot = cast("tuple[int, int, int | None]", found[0])
         op = _OP[step.op]
         after = before
         if step.version is not None:
@@ -184,6 +184,9 @@ class RevisionWriter:
                 step.reason,
             ),
         )
+        if op != _REACTIVATE and slot is not None:
+            # no search shows what is no longer so while the record waits for the index
+            execute("UPDATE record SET expires_at = 0 WHERE slot = ?", (slot,))
         mark_pending(self._connection, self._owner, (entry,))
         return 0 if op == _REVISE else 1 if active else -1
 

@@ -17,6 +17,28 @@ def test_events_become_entries_that_reach_other_threads_with_their_citation(libr
     assert prompt.desk.items[0].hit.kind == "entry"
 
 
+def test_what_is_revised_or_forgotten_is_gone_from_every_desk_at_once(library, monkeypatch) -> None:
+    import libctx_core.memory.indexing as indexing
+
+    question = "When is the kiln fired?"
+    entry = library.memory.remember("The kiln is fired every Thursday.").citations[0].entry_id
+    library.memory.flush()
+    governor = library.open_context_governor("t", token_budget=800)
+    assert "Thursday" in str(governor.build_prompt(focus=question).messages)
+    for change in (
+        lambda: library.memory.revise(entry, "The kiln is fired every Monday."),
+        lambda: library.memory.forget(entry),
+    ):
+        # an indexer that stands still must not keep old words alive
+        monkeypatch.setattr(indexing.MemoryIndexer, "catch_up", lambda self, owner, limit=None: 0)
+        change()
+        assert "kiln is fired" not in str(governor.build_prompt(focus=question).messages)
+        monkeypatch.undo()
+        library.memory.reactivate(entry)
+        library.memory.flush()
+        assert "kiln is fired every Monday" in str(governor.build_prompt(focus=question).messages)
+
+
 def test_redaction_lists_what_was_derived_and_cascades_when_asked(library) -> None:
     governor = library.open_context_governor("one", token_budget=800)
     first = governor.record("user", "The vault opens with tulip-tulip.")

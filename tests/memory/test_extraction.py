@@ -5,7 +5,9 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
+from libctx_core.artifacts import Artifact, ArtifactDraft, ArtifactShelf, SQLiteArtifactStore
 from libctx_core.errors import (
     InferenceUnavailableError,
     InvalidInferenceOutputError,
@@ -77,6 +79,31 @@ def test_a_revision_of_a_shown_entry(memories, extract):
     entry = memories.remember("Anna lives in Porto.").citations[0].entry_id
     extract(output(candidate(intent="revise", entry_id=entry)), "Anna: I moved from Porto to Lisbon.")
     assert [version.text for version in memories.history(entry)] == ["Anna lives in Porto.", "Anna lives in Lisbon."]
+
+
+async def test_an_entry_may_stand_on_an_artifact_that_the_model_was_shown(database, memories):
+    class Minutes(BaseModel):
+        text: str
+
+    class MinutesArtifact(Artifact[Minutes]):
+        family = "minutes"
+
+    class MinutesDraft(ArtifactDraft[Minutes]):
+        family = "minutes"
+
+    artifacts = ArtifactShelf(database, "team", [MinutesArtifact])
+    first, other = (artifacts.add(MinutesDraft(content=Minutes(text=text))) for text in ("Anna moved.", "Nothing."))
+    generator = ScriptedGenerator([output(candidate(evidence_ids=["artifact:0", "artifact:0"]))])
+    service = memories.service(pipeline=LLMMemoryCandidatePipeline(generator), artifacts=SQLiteArtifactStore(artifacts))
+    memory = await service.remember(memory=None, artifacts=[first, other], mode="extract")
+    (shown,) = generator.inputs
+    assert [(piece.evidence_id, piece.content["content"]) for piece in shown.evidence] == [
+        ("artifact:0", {"text": "Anna moved."}),
+        ("artifact:1", {"text": "Nothing."}),
+    ]
+    (entry,) = await service.entries(memory)
+    assert entry.artifacts == (first.as_ref(),)
+    assert memory.lineage.artifacts == (first.as_ref(), other.as_ref())
 
 
 def test_no_candidates_write_nothing(memories, extract):

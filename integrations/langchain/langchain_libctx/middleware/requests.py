@@ -1,6 +1,7 @@
 """What a request says beyond the state, and what of it belongs to the conversation."""
 
 from collections.abc import Sequence
+from operator import is_
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
@@ -9,9 +10,7 @@ from langchain_libctx.middleware.reconcile import names_of
 
 def same(messages: Sequence[BaseMessage], state: Sequence[BaseMessage]) -> bool:
     """Tell whether two lists hold the very same messages."""
-    return messages is state or (
-        len(messages) == len(state) and all(one is other for one, other in zip(messages, state, strict=True))
-    )
+    return messages is state or (len(messages) == len(state) and all(map(is_, messages, state)))
 
 
 def conversation(messages: Sequence[BaseMessage], state: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
@@ -21,7 +20,8 @@ def conversation(messages: Sequence[BaseMessage], state: Sequence[BaseMessage]) 
     state is what was really said.
     """
     if same(messages, state):
-        return state
+        # this very list, so that asking again what was added costs nothing
+        return messages
     own = {name: message for place, message in enumerate(state) for name in names_of(message, place)}
     repaired: list[BaseMessage] = []
     met = 0
