@@ -8,13 +8,10 @@ counted. Peers run in the same process on the same conversation.
 """
 
 import argparse
-import itertools
-import statistics
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +20,7 @@ from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware
 from langchain_classic.chains import ConversationChain
 from langchain_classic.memory import ConversationBufferMemory
 from langchain_community.chat_message_histories import SQLChatMessageHistory
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_libctx import (
     ContextGovernorMiddleware,
     LibraryChatMessageHistory,
@@ -32,10 +29,9 @@ from langchain_libctx import (
     LibrarySaver,
     LibraryStore,
 )
-from langchain_libctx.chat_message_histories import store_messages
-from langchain_libctx.messages import event_fields
 from langchain_libctx.testing.agents import Reply, ScriptedModel
 from langchain_libctx.testing.memory import EchoModel
+from langchain_measure import CLOCK, Row, library_with, ms, said, timed, turns
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -43,107 +39,11 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 from report import finish, options, sentence
 
-from libctx_core import LibraryOfContext
-from libctx_core.governor import ContextGovernor
-
 SIZES = (10, 100, 1_000, 10_000)
 TURNS = 12
-ROUNDS = 4
-"""Our turns for each of a peer's, so that a page that is filled or not does not tell."""
-
 BUDGET = 4_000
-CORE = ("record_many", "build_prompt", "open_event", "history", "amend", "delete")
 EVICTING = "ContextGovernorMiddleware(evict_state=True)"
 PARTS = ("history", "memory", "middleware", "checkpoint", "store")
-Row = dict[str, Any]
-
-
-def said(number: int) -> list[BaseMessage]:
-    """Return a conversation of `number` messages of about 50 tokens."""
-    kinds = itertools.cycle((HumanMessage, AIMessage))
-    return [kind(sentence(n), id=f"m{n}") for n, kind in zip(range(number), kinds, strict=False)]
-
-
-class CoreClock:
-    """CPU seconds spent inside the governor, wherever it is called from."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        self._depth = 0
-
-    def watch(self) -> None:
-        for name in CORE:
-            setattr(ContextGovernor, name, self._timed(getattr(ContextGovernor, name)))
-
-    def _timed(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        def timed(*args: Any, **kwargs: Any) -> Any:
-            self._depth += 1
-            started = time.thread_time()
-            try:
-                result = method(*args, **kwargs)
-                return iter(list(result)) if isinstance(result, Iterator) else result
-            finally:
-                self._depth -= 1
-                if self._depth == 0:
-                    self.seconds += time.thread_time() - started
-
-        return timed
-
-
-CLOCK = CoreClock()
-
-
-@contextmanager
-def library_with(messages: list[BaseMessage], session: str = "s") -> Iterator[LibraryOfContext]:
-    with tempfile.TemporaryDirectory() as folder, LibraryOfContext(Path(folder) / "library.sqlite") as library:
-        governor = library.open_context_governor(session)
-        for at in range(0, len(messages), 1_000):
-            store_messages(
-                governor,
-                [{**event_fields(message), "metadata": {"door": "agent"}} for message in messages[at : at + 1_000]],
-            )
-        library.flush(600)
-        yield library
-
-
-def turns(library: LibraryOfContext, turn: Callable[[int], tuple[float, float]], count: int) -> Row:
-    """Run turns that return total and framework CPU; return medians in ms and bytes stored per turn."""
-    turn(-1)
-    turn(-2)
-    library.flush(60)
-    before = used(library)
-    total, core, framework = [], [], []
-    for number in range(count * ROUNDS):
-        CLOCK.seconds = 0.0
-        spent, frame = turn(number)
-        total.append(spent)
-        core.append(CLOCK.seconds)
-        framework.append(frame)
-        library.flush(60)
-    own = [whole - inner - frame for whole, inner, frame in zip(total, core, framework, strict=True)]
-    return {
-        "own ms": _ms(own),
-        "core ms": _ms(core),
-        "framework ms": _ms(framework),
-        "bytes/turn": round((used(library) - before) / len(total)),
-    }
-
-
-def used(library: LibraryOfContext) -> int:
-    """Return the bytes of the pages that hold anything: what filling a library freed would flatter its turns."""
-    with library.database.read() as connection:
-        pages = connection.pragma("page_count") - connection.pragma("freelist_count")
-        return pages * connection.pragma("page_size")
-
-
-def _ms(seconds: list[float]) -> float:
-    return round(statistics.median(seconds) * 1e3, 3)
-
-
-def timed(work: Callable[[], Any]) -> float:
-    started = time.thread_time()
-    work()
-    return time.thread_time() - started
 
 
 # -- history, memory, middleware ----------------------------------------------------
@@ -177,7 +77,7 @@ def sql_history_rows(size: int, count: int) -> list[Row]:
                 peer.add_messages([HumanMessage(sentence(number)), AIMessage(sentence(number + 1))])
 
             spent.append(timed(work))
-    return [{"part": "history", "what": "SQLChatMessageHistory", "N": size, "total ms": _ms(spent)}]
+    return [{"part": "history", "what": "SQLChatMessageHistory", "N": size, "total ms": ms(spent)}]
 
 
 def memory_rows(size: int, count: int) -> list[Row]:
@@ -202,7 +102,7 @@ def memory_rows(size: int, count: int) -> list[Row]:
     peer = ConversationChain(llm=model, memory=ConversationBufferMemory())
     peer.memory.chat_memory.add_messages(said(size))
     spent = [timed(lambda n=n: peer.invoke({"input": sentence(n)})) for n in range(count)]
-    return [ours, {"part": "memory", "what": "ConversationBufferMemory", "N": size, "total ms": _ms(spent)}]
+    return [ours, {"part": "memory", "what": "ConversationBufferMemory", "N": size, "total ms": ms(spent)}]
 
 
 class Within(AgentMiddleware[Any, Any, Any]):
@@ -289,7 +189,7 @@ def peer_row(
         "part": "middleware",
         "what": what,
         "N": size,
-        "total ms": _ms(spent),
+        "total ms": ms(spent),
         "first ms": round(spent[0] * 1e3, 1),
     }
 
@@ -329,7 +229,7 @@ def checkpoint_row(kind: str, size: int, count: int) -> Row:
         "part": "checkpoint",
         "what": kind,
         "N": size,
-        "total ms": _ms(spent),
+        "total ms": ms(spent),
         "bytes/turn": round((after - before) / count),
     }
 
@@ -367,15 +267,13 @@ def store_row(name: str, store: Any, size: int, count: int, *, vectors: bool) ->
         "part": "store",
         "what": name,
         "N": size,
-        "put ms": _ms(
-            [timed(lambda n=n: store.put(("bench", "u1"), f"new{n}", {"text": "x"}, False)) for n in numbers]
-        ),
-        "get ms": _ms([timed(lambda n=n: store.get(("bench", f"u{n % 7}"), f"k{n}")) for n in numbers]),
-        "search ms": _ms([timed(lambda: store.search(("bench",))) for _ in numbers]),
-        "filter ms": _ms([timed(lambda n=n: store.search(("bench",), filter={"tag": f"t{n}"})) for n in numbers]),
+        "put ms": ms([timed(lambda n=n: store.put(("bench", "u1"), f"new{n}", {"text": "x"}, False)) for n in numbers]),
+        "get ms": ms([timed(lambda n=n: store.get(("bench", f"u{n % 7}"), f"k{n}")) for n in numbers]),
+        "search ms": ms([timed(lambda: store.search(("bench",))) for _ in numbers]),
+        "filter ms": ms([timed(lambda n=n: store.search(("bench",), filter={"tag": f"t{n}"})) for n in numbers]),
     }
     if vectors:
-        row["meaning ms"] = _ms([timed(lambda n=n: store.search(("bench",), query=sentence(n))) for n in numbers])
+        row["meaning ms"] = ms([timed(lambda n=n: store.search(("bench",), query=sentence(n))) for n in numbers])
     return row
 
 
