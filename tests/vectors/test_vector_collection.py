@@ -369,21 +369,18 @@ async def test_async_twins(collection):
 
 async def test_the_loop_runs_on_while_a_large_batch_is_stored(collection):
     batch = [item(str(at), np.ones(128) * at, metadata={"n": at}) for at in range(2_000)]
-    longest = 0.0
+    turns = 0
 
     async def watch():
-        nonlocal longest
-        loop = asyncio.get_running_loop()
+        nonlocal turns
         while True:
-            before = loop.time()
             await asyncio.sleep(0.001)
-            longest = max(longest, loop.time() - before)
+            turns += 1
 
     watcher = asyncio.create_task(watch())
-    started = asyncio.get_running_loop().time()
     await collection.aupsert(batch)
     watcher.cancel()
-    assert longest < (asyncio.get_running_loop().time() - started) / 3
+    assert turns >= 10  # a call that held the loop would leave it none
 
 
 class _Refusing:
