@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Unpack
 
+import apsw
+
 from libctx_core.errors import FreshnessTimeout, InvalidInputError
 from libctx_core.errors.access import Operation
 from libctx_core.governor.builder import Question
@@ -198,9 +200,13 @@ class Lifecycle(ThreadSession):
         """Return a quarantined event to the queue; False if it is not quarantined."""
         with self._snapshot(Operation.WRITE) as (connection, owner):
             event = self._event(connection, owner, event_id)
-        if owner is None:
-            return False
-        found = self._runtime.database.write(lambda connection: outbox.retry(connection, owner.id, event.uid))
+
+        def store(connection: apsw.Connection) -> bool:
+            owner = self._find(connection)
+            self._require(Operation.WRITE, owner)
+            return owner is not None and outbox.retry(connection, owner.id, event.uid)
+
+        found = self._runtime.database.write(store)
         self._wake()
         return found
 

@@ -118,7 +118,6 @@ class ThreadSession:
     def _build(self, question: Question) -> GovernedPrompt:
         with self._snapshot(Operation.READ) as (connection, owner):
             prompt = self._builder.build(connection, None if owner is None else owner.id, question)
-        self._runtime.searcher.save()
         self._runtime.observe(
             "libctx.prompt.built",
             {

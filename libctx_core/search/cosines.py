@@ -84,7 +84,8 @@ class VectorChannel:
 
     def save(self, database: Database) -> None:
         """Store what took long to derive from the vectors asked last; call it outside a read."""
-        for owner in self._asked:
+        owners, self._asked = self._asked, []
+        for owner in owners:
             self._vectors.save_codes(database, owner)
 
     def _of_many(
