@@ -1,6 +1,7 @@
 """The middleware suite on `ContextGovernorMiddleware`, and what only it promises."""
 
 import itertools
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_libctx.messages import canonical_content, role_of
 from langchain_libctx.middleware import ContextGovernorMiddleware
 from langchain_libctx.sessions import MissingSessionError
-from langchain_libctx.testing.agents import AgentRun, Reply, work
+from langchain_libctx.testing.agents import AgentRun, Reply, ScriptedModel, work
 from langchain_libctx.testing.envelopes import violations
 from langchain_libctx.testing.middleware import STEPS, MiddlewareSuite, play
 
@@ -166,6 +167,28 @@ def test_sub_agents_have_threads_of_their_own(library: LibraryOfContext) -> None
         assert texts[0].startswith("sub")
 
 
+def test_helpers_with_middleware_of_their_own_do_not_meet(library: LibraryOfContext) -> None:
+    """Four sub-agents begin at once, each built by its call, middleware included."""
+    from langchain.agents import create_agent
+    from langchain_core.tools import tool
+
+    barrier = threading.Barrier(4)
+
+    @tool
+    def ask_child(question: str) -> str:
+        """Ask a child."""
+        child = create_agent(ScriptedModel(), middleware=[ContextGovernorMiddleware(library)])
+        barrier.wait(30)
+        return str(child.invoke({"messages": [HumanMessage(question)]})["messages"][-1].content)
+
+    run = AgentRun(ContextGovernorMiddleware(library), tools=[ask_child])
+    calls = [{"name": "ask_child", "args": {"question": f"sub {number}"}, "id": f"s{number}"} for number in range(4)]
+    run.ask("main", AIMessage("", tool_calls=calls), Reply(text="ok"))
+    threads = [info.key.session_id for info in library.threads() if info.key.session_id != "thread"]
+    said = [[text for _, text in log_of(library, thread)] for thread in threads]
+    assert sorted(said) == [[f"sub {number}", "done"] for number in range(4)]
+
+
 def test_an_agent_as_a_node_keeps_one_thread(library: LibraryOfContext) -> None:
     """Every run of the outer graph gives the node another task id; the conversation is the same."""
     from langchain.agents import create_agent
@@ -233,7 +256,7 @@ def test_without_recall_tools_nothing_is_added(library: LibraryOfContext) -> Non
     run = AgentRun(ContextGovernorMiddleware(library, recall_tools=False), system_prompt="Only this.")
     run.ask("hi", Reply())
     assert run.requests[-1][0].content == "Only this."
-    assert [getattr(tool, "name", None) for tool in run.model.bound_tools] == ["work"]
+    assert [getattr(tool, "name", None) for tool in run.model.bound_tools] == ["work", "delegate"]
 
 
 def test_paging_statistics_reach_the_custom_stream(library: LibraryOfContext) -> None:

@@ -15,7 +15,7 @@ from langchain_libctx.middleware.budget import TokenBudget, ToolTokens, budget_o
 from langchain_libctx.middleware.envelope import Envelope, StateMessages, envelope_of, system_message
 from langchain_libctx.middleware.reconcile import Recorder, SeenSessions, from_agent, names_of, with_ids
 from langchain_libctx.middleware.requests import added, conversation
-from langchain_libctx.middleware.sessions import governor_of
+from langchain_libctx.middleware.sessions import claims_of, governor_of
 from langchain_libctx.middleware.tools import RECALL_NOTE, paging_tools
 from langchain_libctx.opening import LibrarySource, open_library
 from langchain_libctx.sessions import Governors, SessionId
@@ -117,6 +117,7 @@ class ContextGovernorMiddleware(AgentMiddleware[Any, Any, Any]):
         self._options = {"collection": collection, "owner": owner, "resource": resource, **options}
         self._pools: OrderedDict[tuple[int | None, str | None], Governors] = OrderedDict()
         self._seen = SeenSessions()
+        self._claims = claims_of(self._library.database)
         self._tool_tokens = ToolTokens()
         self._note = RECALL_NOTE if recall_tools else ""
         self.collection = collection or self._library.namespace
@@ -173,7 +174,9 @@ class ContextGovernorMiddleware(AgentMiddleware[Any, Any, Any]):
     def _begin(self, request: Any, config: Any) -> _Call:
         state = conversation(request.messages, (request.state or {}).get("messages") or request.messages)
         budget = budget_of(request, self._token_budget)
-        governor = governor_of(self._pool(budget, name_of(request.model)), config, state, self._session_id)
+        governor = governor_of(
+            self._pool(budget, name_of(request.model)), config, state, self._session_id, self._claims
+        )
         recorder = Recorder(governor, self._seen.of(governor), self._protect_tools)
         last = recorder.reconcile(state)
         return self._build(request, recorder, state, last, budget)
@@ -290,7 +293,7 @@ class ContextGovernorMiddleware(AgentMiddleware[Any, Any, Any]):
         return [RemoveMessage(id=message.id) for message in call.state[:place] if message.id is not None]
 
     def _tool_governor(self, config: Any, messages: Sequence[BaseMessage]) -> ContextGovernor:
-        return governor_of(self._pool(None, None), config, messages, self._session_id)
+        return governor_of(self._pool(None, None), config, messages, self._session_id, self._claims)
 
 
 def _unresolved() -> str:

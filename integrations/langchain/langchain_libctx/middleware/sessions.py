@@ -1,6 +1,9 @@
 """Which thread an agent's call belongs to: its LangGraph thread, and the sub-agent it runs in."""
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from weakref import WeakKeyDictionary
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
@@ -9,9 +12,38 @@ from langchain_libctx.middleware.reconcile import names_of
 from langchain_libctx.sessions import Governors, MissingSessionError
 from libctx_core.errors import EventNotFoundError
 from libctx_core.governor import ContextGovernor
+from libctx_core.store.database import Database
 
 _SEPARATOR = "|"
 _TASK = ":"
+_CLAIMS = 256
+
+
+class Claims:
+    """Which conversation was given an empty thread: agents that begin side by side must not meet in it."""
+
+    def __init__(self) -> None:
+        self._holders: OrderedDict[tuple[str, str], frozenset[str]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def take(self, governor: ContextGovernor, first: Sequence[str]) -> bool:
+        """Claim a thread for the conversation whose first message has these names; False if another one has it."""
+        thread = governor.key.collection, governor.key.session_id
+        with self._lock:
+            holder = self._holders.setdefault(thread, frozenset(first))
+            while len(self._holders) > _CLAIMS:
+                self._holders.popitem(last=False)
+        return not holder.isdisjoint(first)
+
+
+_CLAIMED: WeakKeyDictionary[Database, Claims] = WeakKeyDictionary()
+_CLAIMING = threading.Lock()
+
+
+def claims_of(database: Database) -> Claims:
+    """Return the claims on threads of a library file, which all middleware over it shares."""
+    with _CLAIMING:
+        return _CLAIMED.setdefault(database, Claims())
 
 
 def thread_of(config: RunnableConfig) -> str:
@@ -41,6 +73,7 @@ def governor_of(
     config: RunnableConfig,
     messages: Sequence[BaseMessage],
     session_id: Callable[[], str] | str | None,
+    claims: Claims,
 ) -> ContextGovernor:
     """Return the governor of the conversation that these messages belong to.
 
@@ -54,7 +87,12 @@ def governor_of(
     if not path:
         return governors.of(thread)
     place = governors.of(_named(thread, [segment.split(_TASK)[0] for segment in path]))
-    if not messages or any(_knows(place, name) for name in names_of(messages[0], 0)) or _is_empty(place):
+    if not messages:
+        return place
+    first = names_of(messages[0], 0)
+    if any(_knows(place, name) for name in first):
+        return place
+    if _is_empty(place) and claims.take(place, first):
         return place
     return governors.of(_named(thread, path))
 

@@ -30,7 +30,7 @@ class Reply:
 
     Attributes:
         calls: Tools called in parallel; each a mode of the tool: ``ok``, ``huge``,
-            ``fail`` or ``cancel``.
+            ``fail`` or ``cancel``, or ``delegate``, which hands a task to a sub-agent.
         text: What it says beside them.
         thinking: Whether it carries a signed thinking block.
         broken: Whether it also makes a call whose arguments cannot be parsed.
@@ -78,7 +78,9 @@ class ScriptedModel(BaseChatModel):
 
     def _message(self, reply: Reply) -> AIMessage:
         calls = [
-            {"name": "work", "args": {"mode": mode, "number": number}, "id": f"call_{number}"}
+            {"name": "delegate", "args": {"number": number}, "id": f"call_{number}"}
+            if mode == "delegate"
+            else {"name": "work", "args": {"mode": mode, "number": number}, "id": f"call_{number}"}
             for mode, number in ((mode, next(self.counter)) for mode in reply.calls)
         ]
         content: Any = reply.text
@@ -94,6 +96,9 @@ class ScriptedModel(BaseChatModel):
         )
         return AIMessage(content, tool_calls=calls, invalid_tool_calls=broken)
 
+
+TASK = "task for a helper"
+"""How everything begins that a sub-agent is asked."""
 
 HUGE = "row of a long table, number {}; "
 
@@ -142,6 +147,7 @@ class AgentRun:
         outer: Middleware around the one under test.
         requests: Every request the models got.
         windows: Input window of the model that got it.
+        delegated: Every request the models of sub-agents got.
     """
 
     middleware: AgentMiddleware[Any, Any, Any]
@@ -154,17 +160,38 @@ class AgentRun:
     graph: Any = field(init=False)
     requests: list[list[BaseMessage]] = field(default_factory=list)
     windows: list[int] = field(default_factory=list)
+    delegated: list[list[BaseMessage]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.model = self.model_with(self.window)
         self._switch = _Switch()
         self.graph = create_agent(
             self.model,
-            [work, *self.tools],
+            [work, self._delegation(), *self.tools],
             system_prompt=self.system_prompt,
             middleware=[*self.outer, self._switch, self.middleware],
             checkpointer=InMemorySaver(),
         )
+
+    def _delegation(self) -> Any:
+        """Return a tool behind which a sub-agent works under the same middleware."""
+
+        @tool
+        def delegate(number: int) -> str:
+            """Hand a task to a helper.
+
+            Args:
+                number: Which call it is.
+            """
+            model = ScriptedModel(
+                script=[Reply(calls=("ok", "ok")), Reply(text=f"answer of helper {number}")],
+                profile={"max_input_tokens": self.window},
+            )
+            model.requests = self.delegated
+            helper = create_agent(model, [work], system_prompt="You help.", middleware=[self.middleware])
+            return str(helper.invoke({"messages": [HumanMessage(f"{TASK} {number}")]})["messages"][-1].content)
+
+        return delegate
 
     def model_with(self, window: int) -> ScriptedModel:
         """Return a model of the run that tells another window."""

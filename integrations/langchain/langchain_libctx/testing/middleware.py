@@ -10,8 +10,23 @@ from hypothesis import strategies as st
 from langchain_core import exceptions
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langchain_libctx.testing.agents import AgentRun, Reply
+from langchain_libctx.extras import extra
+from langchain_libctx.testing.agents import TASK, AgentRun, Reply
 from langchain_libctx.testing.envelopes import call_ids, violations
+
+with extra("agents", "the middleware suite"):
+    from langchain.agents.middleware import PIIMiddleware
+
+MAIL = "ada@example.org"
+"""What a middleware around the one under test takes out of every message of the user."""
+
+_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+_MEDIA = st.sampled_from(
+    [
+        {"type": "image", "base64": _PIXEL, "mime_type": "image/png"},
+        {"type": "audio", "base64": "UklGR" * 8_000, "mime_type": "audio/wav"},
+    ]
+).map(lambda block: [{"type": "text", "text": "look at this"}, dict(block)])
 
 _TEXTS = st.one_of(
     st.text("abcdefghij klm", min_size=1, max_size=60).filter(str.strip),
@@ -25,10 +40,15 @@ _TEXTS = st.one_of(
         ]
     ),
 )
+# a sub-agent beside a cancelled call would go on in a thread that nobody waits for
+_CALLS = st.one_of(
+    st.lists(st.sampled_from(["ok", "ok", "huge", "cancel"]), min_size=1, max_size=3),
+    st.lists(st.sampled_from(["ok", "huge", "delegate"]), min_size=1, max_size=3),
+)
 _REPLIES = st.lists(
     st.builds(
         Reply,
-        calls=st.lists(st.sampled_from(["ok", "ok", "huge", "cancel"]), min_size=1, max_size=3).map(tuple),
+        calls=_CALLS.map(tuple),
         text=st.sampled_from(["", "let me see"]),
         thinking=st.booleans(),
         broken=st.booleans(),
@@ -40,7 +60,7 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("ask"), _TEXTS, _REPLIES),
         st.tuples(st.just("ask"), _TEXTS, _REPLIES),
-        st.tuples(st.just("ask"), _TEXTS, _REPLIES),
+        st.tuples(st.just("ask"), st.one_of(_TEXTS, _MEDIA), _REPLIES),
         st.tuples(st.just("fork"), st.integers(0, 3), _TEXTS, _REPLIES),
         st.tuples(st.just("edit"), st.integers(0, 30), _TEXTS),
         st.tuples(st.just("remove"), st.integers(0, 5)),
@@ -49,8 +69,8 @@ STEPS = st.lists(
     min_size=1,
     max_size=8,
 )
-"""Random lives of an agent: turns with parallel tools, huge results, thinking, calls that
-cannot be parsed, cancelled runs, forks, edits, removals and model switches."""
+"""Random lives of an agent: turns with parallel tools, huge results, sub-agents, thinking, calls
+that cannot be parsed, pictures and sound, cancelled runs, forks, edits, removals and model switches."""
 
 
 def play(run: AgentRun, steps: Sequence[tuple[Any, ...]]) -> None:
@@ -84,12 +104,43 @@ class MiddlewareSuite(ABC):
     @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
     @given(steps=STEPS)
     def test_every_request_is_valid_and_bounded(self, steps: list[tuple[Any, ...]]) -> None:
-        """V1 to V5, V8 to V11: whatever happened, a provider takes the request and it fits."""
+        """V1 to V5, V8 to V12: whatever happened, a provider takes the request and it fits."""
         run = AgentRun(self.new_middleware(), window=2_000)
         play(run, steps)
         for request, window in zip(run.requests, run.windows, strict=True):
             assert violations(request) == []
             assert self.count(request) <= window
+
+    @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(steps=STEPS)
+    def test_agents_and_their_helpers_do_not_mix(self, steps: list[tuple[Any, ...]]) -> None:
+        """A sub-agent is asked its own task only, and its parent sees nothing of its conversation."""
+        run = AgentRun(self.new_middleware(), window=2_000)
+        run.ask("who can help?", Reply(calls=("delegate", "ok", "delegate")), Reply())
+        play(run, steps)
+        assert len(run.delegated) >= 4
+        for request in run.delegated:
+            assert violations(request) == []
+            assert self.count(request) <= run.window
+            (asked,) = [message for message in request if isinstance(message, HumanMessage)]
+            assert str(asked.content).startswith(TASK)
+        for request in run.requests:
+            assert not any(isinstance(message, HumanMessage) and TASK in str(message.content) for message in request)
+
+    @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(steps=st.lists(st.tuples(st.one_of(st.none(), st.integers(0, 3)), _TEXTS, _REPLIES), min_size=1, max_size=5))
+    def test_rewritten_messages_are_sent_as_rewritten(self, steps: list[tuple[Any, ...]]) -> None:
+        """Inside a middleware that takes personal data out, no request ever holds them, forks included."""
+        run = AgentRun(self.new_middleware(), window=2_000, outer=[PIIMiddleware("email")])
+        for back, text, replies in steps:
+            if back is None:
+                run.ask(f"I am {MAIL}. {text}", *replies)
+            else:
+                run.fork(back, f"I am {MAIL}. {text}", *replies)
+        for request, window in zip(run.requests, run.windows, strict=True):
+            assert violations(request) == []
+            assert self.count(request) <= window
+            assert MAIL not in str(request)
 
     @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
     @given(steps=STEPS)
@@ -220,11 +271,15 @@ class MiddlewareSuite(ABC):
         assert str(systems[0].content).startswith("Answer in rhyme.")
         assert isinstance(run.requests[-1][0], SystemMessage)
 
-    def test_requests_share_their_prefix(self) -> None:
+    @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(lengths=st.lists(st.integers(3, 30), min_size=4, max_size=12), tools=st.booleans())
+    def test_requests_share_their_prefix(self, lengths: list[int], tools: bool) -> None:
         """V13: most of each request repeats the one before it byte for byte."""
         run = AgentRun(self.new_middleware(), window=2_500)
         for number in range(40):
-            run.ask(f"question {number} about the harbour and its {number % 7} cranes", Reply(text="answer " * 12))
+            asked = " ".join(["harbour", "crane", "ladder"][at % 3] for at in range(lengths[number % len(lengths)]))
+            replies = [Reply(calls=("ok", "ok"))] if tools and number % 3 == 0 else []
+            run.ask(f"question {number} about {asked}", *replies, Reply(text="answer " * 12))
         shared = total = 0
         for before, after in zip(run.requests[10:], run.requests[11:], strict=False):
             equal = 0
@@ -247,6 +302,16 @@ class MiddlewareSuite(ABC):
         run.ask("now", overflow("too long"), Reply(text="made it"))
         assert run.state[-1].content == "made it"
         assert self.count(run.requests[-1]) <= self.count(run.requests[-2]) * 0.6
+
+    def test_helpers_that_run_side_by_side_do_not_mix(self) -> None:
+        """Each of the sub-agents that one message calls has a conversation of its own, from the first call on."""
+        for number in range(10):
+            run = AgentRun(self.new_middleware(), thread=f"thread {number}")
+            run.ask("help", Reply(calls=("delegate",) * 4), Reply())
+            asked = [[m.content for m in request if isinstance(m, HumanMessage)] for request in run.delegated]
+            assert len(asked) == 8
+            assert all(len(humans) == 1 for humans in asked)
+            assert len({humans[0] for humans in asked}) == 4
 
     def test_two_threads_do_not_mix(self) -> None:
         """Each LangGraph thread is a conversation of its own."""
