@@ -131,7 +131,10 @@ class Indexer:
         return self._progress != since
 
     def close(self) -> None:
-        """Finish the batch at hand and stop; the rest stays in the outbox, free for the next worker."""
+        """Finish the batch at hand, or the one just asked for, and stop.
+
+        The rest stays in the outbox, free for the next worker.
+        """
         with self._condition:
             self._stopping = True
             self._condition.notify_all()
@@ -155,7 +158,7 @@ class Indexer:
                     self._condition.wait(IDLE_POLL)
                 if self._wanted:
                     self._condition.wait_for(lambda: self._stopping or self._waiting, SETTLE)
-                if self._stopping:
+                if self._stopping and not self._wanted:
                     return
                 self._wanted = False
             try:

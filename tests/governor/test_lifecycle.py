@@ -330,3 +330,13 @@ def test_importing_the_core_brings_no_framework_and_no_numpy() -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+def test_what_was_said_last_is_searchable_when_the_library_is_opened_again(tmp_path) -> None:
+    path = tmp_path / "chat.sqlite"
+    with LibraryOfContext(path, plugins=[]) as library:
+        library.open_context_governor("s").record("user", "The lantern is in the attic.")
+    with LibraryOfContext(path, plugins=[], read_only=True) as library:
+        assert [hit.text for hit in library.open_context_governor("s").recall("lantern")] == [
+            "The lantern is in the attic."
+        ]
