@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import pairwise
 from threading import Lock
 
-import snowballstemmer
+from snowballstemmer.english_stemmer import EnglishStemmer
 
 from libctx_core.search import flags, words
 
@@ -38,7 +38,9 @@ _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 _CACHED_LENGTH = 32
 _CACHED_WORDS = 100_000
 
-_stemmer = snowballstemmer.stemmer("english")
+# not what the package's own `stemmer` chooses: with PyStemmer installed that is another one, and an index
+# holds stems for years
+_stemmer = EnglishStemmer()
 _stemming = Lock()
 """A stemmer keeps the word it works on in itself: two threads in it would cut each other's words."""
 
