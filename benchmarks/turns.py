@@ -9,6 +9,9 @@ from report import cpu_ms, finish, options, percentiles, sentence
 
 from libctx_core import LibraryOfContext
 
+BUDGETS = {"token_budget": 8_000, "recent_token_budget": 2_500, "protected_token_budget": 1_000}
+"""Those of the specification's own example."""
+
 SIZES = (10, 100, 1_000, 10_000, 100_000)
 
 
@@ -30,7 +33,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "turns.sqlite"
         library = LibraryOfContext(path)
-        governor = library.open_context_governor("bench", token_budget=8_000)
+        governor = library.open_context_governor("bench", **BUDGETS)
         stored = 0
         for size in sizes:
             fill(governor, stored, size - stored)
@@ -50,7 +53,7 @@ def main() -> None:
                 library.flush(60)
             library.close()
             library = LibraryOfContext(path)
-            governor = library.open_context_governor("bench", token_budget=8_000)
+            governor = library.open_context_governor("bench", **BUDGETS)
             reopened = cpu_ms(partial(governor.build_prompt, focus=sentence(5)))[0]
             rows.append(
                 {

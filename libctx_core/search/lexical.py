@@ -25,7 +25,7 @@ MAX_WORDS = 40
 """Words of a text that are scored; a longer one, such as a pasted page, is asked by its rarest words."""
 
 MAX_RELATED_WORDS = 12
-"""Words of a question for which words of like meaning are looked up: the rarest, which weigh most."""
+"""Words of a question up to which words of like meaning are looked up: a longer text brings its own."""
 
 FEW_OWNERS = 4
 """Owners up to which each is asked term by term, so that common terms need not be read whole."""
@@ -132,8 +132,8 @@ def look_up(
     if len(scored) == 1 and counts[scored[0]] > POSTING_BUDGET:
         blocks |= _blocks(connection, corpus, scored, limit=corpus.size)[0]
     near: dict[Word, Near] = {}
-    if related:
-        near = {word: related_terms(word.terms[0]) for word in _rarest(telling, idf, MAX_RELATED_WORDS)}
+    if related and len(telling) <= MAX_RELATED_WORDS:
+        near = {word: related_terms(word.terms[0]) for word in telling}
     others = {term for listed in near.values() for term, _ in listed}.difference(scored)
     if others and len(corpus.parts) * len(others.union(asked)) <= MAX_SEEKS:
         found, also = _blocks(connection, corpus, sorted(others.difference(asked)), limit=RELATED_BUDGET)
