@@ -3,7 +3,8 @@
 All terms are scored together, so a question costs what its postings cost, whatever the
 number of its words and the size of the corpus. Where amounts of one term add up over a
 window or a session, postings are packed into whole numbers that hold the term, the place
-and the amount, sorted, and summed run by run.
+and the amount, sorted, and summed run by run; windows of common terms are summed in a
+table of terms and rows instead.
 """
 
 import numpy as np

@@ -146,6 +146,7 @@ def test_a_right_on_a_collection_opens_no_shelf_of_a_team_of_that_name(two, acce
         lambda governor: governor.redact("fact"),
         lambda governor: governor.amend("fact", "changed"),
         lambda governor: governor.protect_event("fact"),
+        lambda governor: governor.retry_failed("fact"),
     ],
 )
 def test_permission_that_ends_before_the_transaction_begins_is_noticed_in_it(two, access, monkeypatch, call) -> None:
